@@ -43,14 +43,18 @@ class StoredRecord(_Effect):
 class Append(_Effect):
     """Writes `records` (a list of `StoredRecord`) as one batch to `log`, a `(topic, partition)`.
 
-    The machine's own `apply` is called for each record right after the local write.
+    The machine's own `apply` is called for each record right after the local write. With `producer`, a producer id and
+    its epoch, the batch belongs to that producer's transaction.
     """
 
-    __slots__ = ("log", "records")
+    __slots__ = ("log", "producer", "records")
 
-    def __init__(self, log: tuple[str, int], records: list[StoredRecord]) -> None:
+    def __init__(
+        self, log: tuple[str, int], records: list[StoredRecord], producer: tuple[int, int] | None = None
+    ) -> None:
         self.log = log
         self.records = records
+        self.producer = producer
 
 
 class Reply(_Effect):

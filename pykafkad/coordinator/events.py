@@ -90,6 +90,16 @@ class OffsetCommit(_Event):
         self.group_id_not_found = group_id_not_found
 
 
+class TxnOffsetCommit(_Event):
+    """Offsets are committed in a producer's transaction, which has been verified to have the group's partition."""
+
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: messages.TxnOffsetCommitRequest) -> None:
+        self.token = token
+        self.request = request
+
+
 class OffsetDelete(_Event):
     """Committed offsets of a group are deleted."""
 

@@ -1,8 +1,7 @@
 """The records of a coordinator's log that take effect, in the order in which they do.
 
-This broker writes no transactions to these logs yet, but it may load a log that Kafka has written. Offsets committed in
-a transaction take effect at its commit marker. They never take effect when the transaction was aborted or is still
-open.
+Offsets committed in a transaction take effect at its commit marker. They never take effect when the transaction is
+aborted, or when the offset is deleted meanwhile. Those of a transaction that is still open are pending.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from pykafkad.wire.batch import CONTROL_COMMIT, control_key
 
 _COMMIT = control_key(CONTROL_COMMIT)
+_NEVER = -1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,22 +18,41 @@ if TYPE_CHECKING:
     from pykafkad.wire.batch import BatchHeader
     from pykafkad.wire.records import Record
 
+    OpenTransactions = dict[int, dict[bytes | None, Record]]
 
-def committed_records(batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[Record]:
+
+ABORTED = bytes(bytearray(b"aborted"))
+"""Stands, as this very object, for the value of a record whose transaction was aborted."""
+
+
+def committed_records(
+    batches: Iterable[tuple[BatchHeader, list[Record]]], open_transactions: OpenTransactions | None = None
+) -> Iterator[Record]:
     """The records of a log in the order in which they took effect.
 
-    Their offsets have gaps, and are out of order where a transaction ended after later records.
-    """
-    open_transactions: dict[int, list[Record]] = {}
+    Their offsets have gaps, and are out of order where a transaction ended after later records. A record that never
+    took effect has the value `ABORTED`. At the end `open_transactions` has the last record of each key in each
+    transaction that is open."""
+    if open_transactions is None:
+        open_transactions = {}
     for header, records in batches:
         if header.is_control:
-            transaction = open_transactions.pop(header.producer_id, [])
+            transaction = open_transactions.pop(header.producer_id, {})
             if any(record.key == _COMMIT for record in records):
-                yield from transaction
-        elif header.is_transactional:
-            open_transactions.setdefault(header.producer_id, []).extend(records)
-        else:
-            yield from records
+                yield from transaction.values()
+            else:
+                for record in transaction.values():
+                    yield record._replace(value=ABORTED)
+            continue
+        for record in records:
+            if record.value is None:
+                # A tombstone takes effect at once, and deletes what is pending.
+                for transaction in open_transactions.values():
+                    transaction.pop(record.key, None)
+            elif header.is_transactional:
+                open_transactions.setdefault(header.producer_id, {})[record.key] = record
+                continue
+            yield record
 
 
 class LatestByKey:
@@ -51,9 +70,21 @@ class LatestByKey:
         """Add the next record that takes effect."""
         found = self._found
         known = found.get(record.key)
-        if known is None or known[0] < record.offset:
-            found.pop(record.key, None)  # A dict keeps the first position of a key; this moves the key to the end.
-            found[record.key] = (record.offset, record.value)
+        value = record.value
+        offset = record.offset
+        if value is ABORTED:
+            if known is not None and known[1] is not None:
+                return
+            # It says no more than that its group exists, as a tombstone does. An older record may still take effect.
+            offset, value = (_NEVER if known is None else known[0]), None
+        elif known is not None and known[0] >= offset:
+            return
+        found.pop(record.key, None)  # A dict keeps the first position of a key; this moves the key to the end.
+        found[record.key] = (offset, value)
+
+    def offset_of(self, key: bytes | None) -> int:
+        """Where the last record of a key stands."""
+        return self._found[key][0]
 
     def items(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Keys and values, in the order of the last records."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykafkad.coordinator.group_types import Group
+    from pykafkad.coordinator.pending_offsets import PendingOffsets
 
     TopicRow = messages.OffsetFetchResponse.OffsetFetchResponseTopics
     PartitionRow = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NO_TOPIC_ID = bytes(16)
 NO_OFFSET = -1
+NO_PRODUCER_ID = -1
 NO_LEADER_EPOCH = -1
 NO_EXPIRY = -1
 # The largest timestamp that a record can hold. Clients may ask for any retention time.
@@ -35,9 +37,17 @@ _LATEST_MS = 2**63 - 1
 
 class CommittedOffset:
     """One committed offset. `topic_id` is zero in records from before topic ids. `expire_timestamp_ms` is -1 unless the
-    client set a retention time in an old OffsetCommit."""
+    client set a retention time in an old OffsetCommit. `record_offset` is where its record stands in the log."""
 
-    __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
+    __slots__ = (
+        "commit_timestamp_ms",
+        "expire_timestamp_ms",
+        "leader_epoch",
+        "metadata",
+        "offset",
+        "record_offset",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -47,6 +57,7 @@ class CommittedOffset:
         commit_timestamp_ms: int,
         expire_timestamp_ms: int,
         topic_id: bytes,
+        record_offset: int = -1,
     ) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch
@@ -54,30 +65,64 @@ class CommittedOffset:
         self.commit_timestamp_ms = commit_timestamp_ms
         self.expire_timestamp_ms = expire_timestamp_ms
         self.topic_id = topic_id
+        self.record_offset = record_offset
 
 
 class Offsets:
-    """Committed offsets by group id, topic and partition. Only `apply` changes them."""
+    """Committed offsets by group id, topic and partition. Only `apply` and `end_transaction` change them. `pending` has
+    those of open transactions, and is None until there was one."""
 
-    __slots__ = ("by_group",)
+    __slots__ = ("by_group", "pending")
 
     def __init__(self) -> None:
         self.by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self.pending: PendingOffsets | None = None
 
-    def apply(self, key: messages.OffsetCommitKey, value: messages.OffsetCommitValue | None) -> None:
-        """Apply an OffsetCommit record. Without a value it is a tombstone."""
+    def apply(
+        self,
+        key: messages.OffsetCommitKey,
+        value: messages.OffsetCommitValue | None,
+        record_offset: int,
+        producer_id: int = NO_PRODUCER_ID,
+    ) -> None:
+        """Apply an OffsetCommit record. Without a value it is a tombstone, which deletes pending offsets too. With a
+        producer id the offset is pending until `end_transaction`."""
         if value is None:
             self._remove(key.group, key.topic, key.partition)
+            if self.pending is not None:
+                self.pending.forget(key.group, key.topic, key.partition)
             return
-        topics = self.by_group.setdefault(key.group, {})
-        topics.setdefault(key.topic, {})[key.partition] = CommittedOffset(
+        committed = CommittedOffset(
             value.offset,
             value.leader_epoch,
             value.metadata,
             value.commit_timestamp,
             value.expire_timestamp,
             bytes(value.topic_id),
+            record_offset,
         )
+        if producer_id == NO_PRODUCER_ID:
+            self.by_group.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = committed
+            return
+        if self.pending is None:
+            from pykafkad.coordinator.pending_offsets import PendingOffsets
+
+            self.pending = PendingOffsets()
+        self.pending.add(producer_id, key.group, key.topic, key.partition, committed)
+
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """A marker ends the producer's transaction: its offsets take effect if it is committed. One that was committed
+        by a later record meanwhile stays."""
+        if self.pending is None:
+            return
+        for (group_id, topic, partition), ended in self.pending.end(producer_id).items():
+            known = self.get(group_id, topic, partition)
+            if is_commit and (known is None or ended.record_offset > known.record_offset):
+                self.by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = ended
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction has committed an offset for the partition."""
+        return self.pending is not None and self.pending.is_pending(group_id, topic, partition)
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self.by_group.get(group_id, {})
@@ -93,9 +138,10 @@ class Offsets:
 
     # Fetching.
 
-    def fetch(self, group_id: str, topics: Sequence[AskedTopic]) -> list[TopicRow]:
+    def fetch(self, group_id: str, topics: Sequence[AskedTopic], require_stable: bool) -> list[TopicRow]:
         """The response's rows for the topics. An offset that was never committed is -1 without an error, and so is an
-        offset that was committed to an earlier topic of the same name."""
+        offset that was committed to an earlier topic of the same name. With `require_stable` a partition for which an
+        offset is pending is UNSTABLE_OFFSET_COMMIT."""
         by_topic = self.by_group.get(group_id, {})
         rows = []
         for topic in topics:
@@ -105,15 +151,22 @@ class Offsets:
                 committed = partitions.get(index)
                 if committed is not None and NO_TOPIC_ID != topic.topic_id != committed.topic_id != NO_TOPIC_ID:
                     committed = None
-                row.partitions.append(_partition_row(index, committed))
+                is_unstable = require_stable and self.is_pending(group_id, topic.name, index)
+                row.partitions.append(_unstable_row(index) if is_unstable else _partition_row(index, committed))
             rows.append(row)
         return rows
 
-    def fetch_all(self, group_id: str) -> list[TopicRow]:
+    def fetch_all(self, group_id: str, require_stable: bool) -> list[TopicRow]:
         """The response's rows for all topics in which the group has committed offsets. The caller sets topic ids."""
         return [
             messages.OffsetFetchResponse.OffsetFetchResponseTopics(
-                name=topic, partitions=[_partition_row(index, committed) for index, committed in partitions.items()]
+                name=topic,
+                partitions=[
+                    _unstable_row(index)
+                    if require_stable and self.is_pending(group_id, topic, index)
+                    else _partition_row(index, committed)
+                    for index, committed in partitions.items()
+                ],
             )
             for topic, partitions in self.by_group.get(group_id, {}).items()
         ]
@@ -121,37 +174,51 @@ class Offsets:
     # Deleting.
 
     def tombstones(self, group_id: str) -> list[StoredRecord]:
-        """Records that delete all offsets of a group."""
-        return [
-            record_codec.offset_commit(group_id, topic, partition, None)
+        """Records that delete all offsets of a group, those of open transactions too."""
+        places = {
+            (topic, partition): None
             for topic, partitions in self.by_group.get(group_id, {}).items()
             for partition in partitions
-        ]
+        }
+        if self.pending is not None:
+            places.update(dict.fromkeys(self.pending.places(group_id)))
+        return [record_codec.offset_commit(group_id, topic, partition, None) for topic, partition in places]
 
     def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> list[StoredRecord]:
         """Records that delete the offsets of deleted topics, but not those of a later topic of the same name."""
-        return [
-            record_codec.offset_commit(group_id, name, partition, None)
+        places = {
+            (group_id, name, partition): None
             for group_id, topics in self.by_group.items()
             for name, topic_id in deleted
             for partition, committed in topics.get(name, {}).items()
             if committed.topic_id in (NO_TOPIC_ID, topic_id)
-        ]
+        }
+        if self.pending is not None:
+            names = {name for name, _ in deleted}
+            # Transactions commit offsets without topic ids.
+            places.update(
+                ((group_id, topic, partition), None)
+                for _, group_id, topic, partition, _ in self.pending
+                if topic in names
+            )
+        return [record_codec.offset_commit(*place, None) for place in places]
 
     def expired(self, group: Group, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
-        """Tombstones for the offsets whose retention time is over, and whether no other offsets are left."""
+        """Tombstones for the offsets whose retention time is over, and whether no other offsets are left. An offset
+        for whose partition another one is pending stays."""
         topics = self.by_group.get(group.group_id)
+        nothing_left = self.pending is None or not self.pending.places(group.group_id)
         if topics is None:
-            return [], True
+            return [], nothing_left
         can_expire, since_ms = group.offsets_expire_since()
         if not can_expire:
             return [], False
         records: list[StoredRecord] = []
-        nothing_left = True
         for topic, partitions in topics.items():
             subscribed = group.is_subscribed_to(topic)
             for partition, committed in partitions.items():
-                if not subscribed and _is_expired(committed, since_ms, now_ms, retention_ms):
+                is_pending = self.is_pending(group.group_id, topic, partition)
+                if not subscribed and _is_expired(committed, since_ms, now_ms, retention_ms) and not is_pending:
                     records.append(record_codec.offset_commit(group.group_id, topic, partition, None))
                 else:
                     nothing_left = False
@@ -177,6 +244,12 @@ def _partition_row(index: int, committed: CommittedOffset | None) -> PartitionRo
     )
 
 
+def _unstable_row(index: int) -> PartitionRow:
+    row = _partition_row(index, None)
+    row.error_code = errors.UNSTABLE_OFFSET_COMMIT
+    return row
+
+
 def check_commit(group: Group | None, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> int:
     """The error code that refuses a whole commit, or NONE. Offsets of an unknown group can be committed with generation
     -1, as administrators and consumers that choose their partitions themselves do."""
@@ -198,7 +271,7 @@ def commit(
         row = messages.OffsetCommitResponse.OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            too_long = _utf16_length(metadata) > metadata_max_bytes
+            too_long = utf16_length(metadata) > metadata_max_bytes
             row.partitions.append(
                 messages.OffsetCommitResponse.OffsetCommitResponsePartition(
                     partition_index=partition.partition_index,
@@ -221,7 +294,7 @@ def commit(
     return records, messages.OffsetCommitResponse(topics=rows)
 
 
-def _utf16_length(text: str) -> int:
+def utf16_length(text: str) -> int:
     """The length of a text in UTF-16 code units, which is what Kafka compares with `offset.metadata.max.bytes`."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 

@@ -16,9 +16,10 @@ from pykafkad.coordinator import assignment, events, group_types, loading, membe
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import STABLE
 from pykafkad.coordinator.group_types import CLASSIC
+from pykafkad.coordinator.offsets import NO_PRODUCER_ID
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
-from pykafkad.effects import SetTimer, StoredRecord, TimerFired
+from pykafkad.effects import Append, SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
 TOPIC = "__consumer_offsets"
@@ -65,12 +66,13 @@ class GroupShard:
 
     # Hard state.
 
-    def apply(self, record: StoredRecord, offset: int = -1) -> None:
-        """Apply one record of the log, which stands there at `offset`, to the hard state."""
+    def apply(self, record: StoredRecord, offset: int = -1, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply one record of the log, which stands there at `offset`, to the hard state. With a producer id it is a
+        record of that producer's transaction."""
         key: Any = record.key
         value: Any = record.value
         if type(key) is messages.OffsetCommitKey:
-            self.offsets.apply(key, value)
+            self.offsets.apply(key, value, offset, producer_id)
             if key.group not in self.groups:
                 # The first commit of an unknown group creates a "simple" group, which has no members and no protocol.
                 # The group outlives its offsets, so even a tombstone of an offset shows that the group exists. A later
@@ -89,6 +91,10 @@ class GroupShard:
             assert isinstance(group, ClassicGroup)
             group.adopt(value)
 
+    def end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """Apply a marker of the log, which ends the producer's transaction, to the hard state."""
+        self.offsets.end_transaction(producer_id, is_commit)
+
     def load(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> None:
         """Apply a whole log, oldest batch first. The shell sends the event `Loaded` afterwards.
 
@@ -101,16 +107,23 @@ class GroupShard:
     def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Iterator[None]:
         """Like `load`, as a generator: between its steps the shell can do other work."""
         latest = loading.LatestByKey()
-        for count, record in enumerate(loading.committed_records(batches)):
+        open_transactions: loading.OpenTransactions = {}
+        for count, record in enumerate(loading.committed_records(batches, open_transactions)):
             latest.add(record)
             if count % RECORDS_PER_STEP == 0:
                 yield
         for count, (key, value) in enumerate(latest.items()):
             decoded = record_codec.decode(key, value)
             if decoded is not None:
-                self.apply(decoded)
+                self.apply(decoded, latest.offset_of(key))
             if count % RECORDS_PER_STEP == 0:
                 yield
+        for producer_id, transaction in open_transactions.items():
+            for record in transaction.values():
+                decoded = record_codec.decode(record.key, record.value)
+                if decoded is not None:
+                    self.apply(decoded, record.offset, producer_id)
+            yield
 
     # Events.
 
@@ -186,6 +199,22 @@ class GroupShard:
             step.append(records)
         step.reply(event.token, response)
 
+    def _commit_transactional(self, step: Step, event: events.TxnOffsetCommit) -> None:
+        from pykafkad.coordinator import pending_offsets
+
+        request = event.request
+        error_code = pending_offsets.check_commit(self.groups.get(request.group_id), request)
+        if error_code:
+            step.reply(event.token, pending_offsets.refused(request, error_code))
+            return
+        records, response = pending_offsets.commit(request, self.settings.offset_metadata_max_bytes, step.now_ms)
+        if records and not self._fits(records):
+            step.reply(event.token, pending_offsets.refused(request, errors.UNKNOWN_SERVER_ERROR))
+            return
+        if records:
+            step.effects.append(Append(self.log, records, (request.producer_id, request.producer_epoch)))
+        step.reply(event.token, response)
+
     def _fits(self, records: list[StoredRecord]) -> bool:
         """Whether the records of a commit fit into one batch. They are encoded only when an estimate does not tell."""
         limit = self.settings.message_max_bytes
@@ -220,7 +249,10 @@ class GroupShard:
                         error_code=errors.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else errors.NONE,
                     )
                 )
-                if not subscribed and self.offsets.get(group.group_id, topic.name, index) is not None:
+                if not subscribed and (
+                    self.offsets.get(group.group_id, topic.name, index) is not None
+                    or self.offsets.is_pending(group.group_id, topic.name, index)
+                ):
                     records.append(record_codec.offset_commit(group.group_id, topic.name, index, None))
             rows.append(row)
         return records, messages.OffsetDeleteResponse(topics=rows)
@@ -346,11 +378,14 @@ class GroupShard:
             for group in self.groups.values()
         ]
 
-    def fetch_offsets(self, group_id: str, topics: Sequence[AskedTopic] | None) -> list[TopicRow]:
-        """The rows of OffsetFetch for `topics`. With None, for all topics in which the group has committed offsets."""
+    def fetch_offsets(
+        self, group_id: str, topics: Sequence[AskedTopic] | None, require_stable: bool = False
+    ) -> list[TopicRow]:
+        """The rows of OffsetFetch for `topics`. With None, for all topics in which the group has committed offsets.
+        With `require_stable`, partitions with an offset of an open transaction are refused."""
         if topics is None:
-            return self.offsets.fetch_all(group_id)
-        return self.offsets.fetch(group_id, topics)
+            return self.offsets.fetch_all(group_id, require_stable)
+        return self.offsets.fetch(group_id, topics, require_stable)
 
 
 _STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
@@ -359,6 +394,7 @@ _STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
     events.Heartbeat: GroupShard._heartbeat,
     events.LeaveGroup: GroupShard._leave,
     events.OffsetCommit: GroupShard._commit,
+    events.TxnOffsetCommit: GroupShard._commit_transactional,
     events.OffsetDelete: GroupShard._delete_offsets,
     events.DeleteGroup: GroupShard._delete_group,
     events.TopicsDeleted: GroupShard._topics_deleted,

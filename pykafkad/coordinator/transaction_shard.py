@@ -98,8 +98,8 @@ class TransactionShard:
 
     # Hard state.
 
-    def apply(self, record: StoredRecord) -> None:
-        """Apply one record of the log to the hard state."""
+    def apply(self, record: StoredRecord, offset: int = -1) -> None:
+        """Apply one record of the log to the hard state. Where it stands there does not matter."""
         key: Any = record.key
         value: Any = record.value
         if value is None:

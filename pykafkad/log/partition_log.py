@@ -24,6 +24,8 @@ from pykafkad.wire.batch import (
     CONTROL_BIT,
     HEADER,
     HEADER_SIZE_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
     PREFIX,
     TRANSACTIONAL_BIT,
     build_batch,
@@ -190,16 +192,27 @@ class PartitionLog(LogFiles):
         control_type: int | None = None,
         leader_epoch: int | None = None,
         codec: int = 0,
+        producer: tuple[int, int] | None = None,
     ) -> AppendResult:
         """Append a coordinator's or the quorum's `records`, `(key, value)` each, as one batch.
 
-        With `control_type` the one record is a control record: its key is made here, its value is `records[0][1]`.
+        With `control_type` the one record is a control record: its key is made here, its value is `records[0][1]`. With
+        `producer`, a producer id and its epoch, the batch belongs to the producer's transaction.
         """
         if leader_epoch is not None and leader_epoch != self.leader_epoch:
             self.assign_epoch(leader_epoch)
         if control_type is not None:
             records = [(control_key(control_type), records[0][1])]
-        batch = build_batch(records, timestamp_ms=now_ms, codec=codec, is_control=control_type is not None)
+        producer_id, producer_epoch = producer or (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        batch = build_batch(
+            records,
+            timestamp_ms=now_ms,
+            codec=codec,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_control=control_type is not None,
+            is_transactional=producer is not None,
+        )
         return self.append(memoryview(batch), now_ms, origin=COORDINATOR)
 
     def append_end_marker(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
         def step(self, event: object, now: float, now_ms: int) -> list[object]: ...
 
-        def apply(self, record: effects.StoredRecord, offset: int) -> None: ...
+        def apply(self, record: effects.StoredRecord, offset: int, *producer_id: int) -> None: ...
 
         def load_in_steps(self, batches: Iterable[tuple[BatchHeader, list[Record]]]) -> Generator[None, None, None]: ...
 
@@ -105,11 +105,19 @@ class ShardRunner(MachineRunner):
     def append(self, effect: effects.Append) -> None:
         log = self.log
         encode = self._host.encode
-        appended = log.append_records([encode(record) for record in effect.records], self.runtime.now_ms)
+        records = [encode(record) for record in effect.records]
+        appended = log.append_records(records, self.runtime.now_ms, producer=effect.producer)
         self._broker.commits.mark(log)
         self._broker.commits.after(log, log.end_offset, self._committed)
+        transaction = () if effect.producer is None else (effect.producer[0],)
         for offset, record in enumerate(effect.records, appended.base_offset):
-            self.machine.apply(record, offset)
+            self.machine.apply(record, offset, *transaction)
+
+    def transaction_ended(self, producer_id: int, is_commit: bool) -> None:
+        """The last batch of the log is a marker."""
+        self._broker.commits.after(self.log, self.log.end_offset, self._committed)
+        machine: Any = self.machine
+        machine.end_transaction(producer_id, is_commit)
 
     def _committed(self, failure: Exception | None) -> None:
         if failure is not None:
@@ -218,6 +226,11 @@ class CoordinatorHost:
     def is_loading(self) -> bool:
         """Whether a shard is being loaded."""
         return any(runner.is_loading for runner in self._runners.values())
+
+    def runner_of(self, partition: int) -> ShardRunner | None:
+        """The runner of a partition's shard if that serves."""
+        runner = self._runners.get(partition)
+        return None if runner is None or runner.is_loading else runner
 
     # --- what the broker uses ----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from pykafkad import errors
+from pykafkad.coordinator import shard
 from pykafkad.errors import KafkaError, StorageFailure
 
 TYPE_CHECKING = False
@@ -81,6 +82,10 @@ class TransactionMarkers:
 
     def _append(self, marker: TransactionMarker, place: Place, settle: Callable[[Place, int], None]) -> None:
         log = self._log(*place)
+        topic, partition = place
+        runner = self._broker.groups.runner_of(partition) if topic == shard.TOPIC else None
+        if runner is None and topic == shard.TOPIC:
+            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         result = log.append_end_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -89,6 +94,9 @@ class TransactionMarkers:
             is_abort=not marker.is_commit,
             transaction_version=marker.transaction_version,
         )
+
+        if runner is not None:
+            runner.transaction_ended(marker.producer_id, marker.is_commit)
 
         def committed(failure: Exception | None) -> None:
             if isinstance(failure, KafkaError):

@@ -57,6 +57,8 @@ class Life:
             self.sync,
             self.heartbeat,
             self.commit,
+            self.commit_transactional,
+            self.end_transaction,
             self.leave,
             self.wait,
             self.forget,
@@ -112,6 +114,18 @@ class Life:
             group=client.group,
             **member,
         )
+
+    def commit_transactional(self, client):
+        member = {"member_id": client.member_id, "generation": client.generation} if self.random.random() < 0.5 else {}
+        self.world.commit_transactional(
+            {(self.random.choice("tuv"), self.random.randrange(3)): self.random.randrange(100)},
+            self.random.randrange(3),
+            group=client.group,
+            **member,
+        )
+
+    def end_transaction(self, client):
+        self.world.end_transaction(self.random.randrange(3), commit=self.random.random() < 0.5)
 
     def leave(self, client):
         if client.joining is None and client.syncing is None and self.random.random() < 0.4:
@@ -238,12 +252,14 @@ def hard_state(shard, among=None):
             each.commit_timestamp_ms,
             each.expire_timestamp_ms,
             each.topic_id,
+            each.record_offset,
         )
         for group, topics in shard.offsets.by_group.items()
         for topic, partitions in topics.items()
         for partition, each in partitions.items()
     }
-    return groups, offsets
+    pending = {(*place, each.offset, each.record_offset) for *place, each in shard.offsets.pending or ()}
+    return groups, (offsets, pending)
 
 
 def settled(shard):
@@ -261,6 +277,9 @@ def test_replay_equals_live_and_every_request_is_answered(seed):
         assert hard_state(live)[1] == hard_state(replayed)[1]
         among = settled(live)
         assert hard_state(live, among)[0] == hard_state(replayed, among)[0]
+    for producer_id in range(3):
+        life.world.end_transaction(producer_id)
+    assert not list(life.world.shard.offsets.pending or ())
     # No request waits for ever: without clients every group ends empty, and every request has been answered.
     life.world.advance(400)
     life.collect()

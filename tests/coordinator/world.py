@@ -10,7 +10,7 @@ from pykafkad.coordinator.shard import GroupShard
 from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, TimerFired
 from pykafkad.errors import name
 from pykafkad.wire import messages
-from pykafkad.wire.batch import BatchHeader, build_batch, parse_header
+from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, BatchHeader, build_batch, control_key, parse_header
 from pykafkad.wire.records import Record, iterate_records
 
 TOPIC_ID = bytes(range(16))
@@ -39,7 +39,7 @@ class World:
         self.clock = ManualClock()
         self.random = Random(seed)
         self.shard = GroupShard(0, self.settings, self.random)
-        self.log: list[tuple[bytes, bytes | None]] = []
+        self.log: list[tuple] = []
         self.timers: dict[object, float] = {}
         self.replies: dict[object, object] = {}
         self.tokens = 0
@@ -55,8 +55,13 @@ class World:
                 assert effect.log == ("__consumer_offsets", 0) and effect.records
                 for record in effect.records:
                     key, value = record_codec.encode(record)
-                    self.log.append((key, value))
-                    self.shard.apply(record)
+                    offset = len(self.log)
+                    if effect.producer is None:
+                        self.log.append((key, value))
+                        self.shard.apply(record, offset)
+                    else:
+                        self.log.append((key, value, transactional(*effect.producer)))
+                        self.shard.apply(record, offset, effect.producer[0])
             elif type(effect) is Reply:
                 assert effect.token not in self.replies, f"{effect.token} answered twice"
                 self.replies[effect.token] = effect.message
@@ -220,6 +225,56 @@ class World:
         answer = self.replies[token]
         return [name(partition.error_code) for topic in answer.topics for partition in topic.partitions]
 
+    def commit_transactional(
+        self,
+        offsets: dict[tuple[str, int], int],
+        producer_id: int = 7,
+        *,
+        group: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str | None = "",
+    ) -> list[str]:
+        """Commit in the transaction of a producer, whose epoch is 0. Returns the names of the errors."""
+        token = self.token()
+        topics: dict[str, object] = {}
+        for (topic, partition), offset in offsets.items():
+            row = topics.setdefault(topic, messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=topic))
+            row.partitions.append(
+                messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                    partition_index=partition,
+                    committed_offset=offset,
+                    committed_leader_epoch=7,
+                    committed_metadata=metadata,
+                )
+            )
+        request = messages.TxnOffsetCommitRequest(
+            transactional_id="tx",
+            group_id=group,
+            producer_id=producer_id,
+            producer_epoch=0,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            topics=list(topics.values()),
+        )
+        self.send(events.TxnOffsetCommit(token, request))
+        answer = self.replies[token]
+        return [name(partition.error_code) for topic in answer.topics for partition in topic.partitions]
+
+    def end_transaction(self, producer_id: int = 7, *, commit: bool = True) -> None:
+        """Write a marker, as the shell does."""
+        key = control_key(CONTROL_COMMIT if commit else CONTROL_ABORT)
+        self.log.append((key, bytes(6), transactional(producer_id, 0) | {"is_control": True}))
+        self.shard.end_transaction(producer_id, commit)
+
+    def stable_offset(self, topic: str, partition: int, *, group: str = "g") -> int | str:
+        """The offset for a reader that asks for stable ones, or the name of the error."""
+        asked = messages.OffsetFetchRequest.OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
+        (row,) = self.shard.fetch_offsets(group, [asked], require_stable=True)[0].partitions
+        return name(row.error_code) if row.error_code else row.committed_offset
+
     def committed(self, topic: str, partition: int, *, group: str = "g") -> int | None:
         found = self.shard.offsets.get(group, topic, partition)
         return None if found is None else found.offset
@@ -244,6 +299,9 @@ class World:
         self.send(events.OffsetDelete(token, request))
         return self.replies[token]
 
+    def delete_topics(self, *names: str) -> None:
+        self.send(events.TopicsDeleted([(each, TOPIC_ID) for each in names]))
+
     # Shortcuts.
 
     def state(self, group: str = "g") -> str | None:
@@ -264,9 +322,15 @@ class World:
         return leader.generation_id, members
 
 
-def as_batches(log: list[tuple[bytes, bytes | None]]) -> list[tuple[BatchHeader, list[Record]]]:
-    """Keys and values as a log of batches of one record, at offsets from 0."""
-    return [batch(offset, [entry]) for offset, entry in enumerate(log)]
+def transactional(producer_id: int, producer_epoch: int) -> dict[str, object]:
+    """The options of a batch that belongs to a producer's transaction."""
+    return {"producer_id": producer_id, "producer_epoch": producer_epoch, "is_transactional": True}
+
+
+def as_batches(log: list[tuple]) -> list[tuple[BatchHeader, list[Record]]]:
+    """Keys and values, with the options of a batch where there are any, as a log of batches of one record, at offsets
+    from 0."""
+    return [batch(offset, [entry[:2]], **(entry[2] if entry[2:] else {})) for offset, entry in enumerate(log)]
 
 
 def batch(

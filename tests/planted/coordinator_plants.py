@@ -7,6 +7,7 @@ from tests.planted.plant import Plant
 MEMBERS = ("tests/coordinator/test_join.py", "tests/coordinator/test_sync_heartbeat_leave.py")
 OFFSETS = ("tests/coordinator/test_offsets.py",)
 LOADING = ("tests/coordinator/test_loading.py",)
+PENDING = ("tests/coordinator/test_pending_offsets.py",)
 CODEC = ("tests/coordinator/test_record_codec.py",)
 
 PLANTS = (
@@ -193,9 +194,44 @@ PLANTS = (
     Plant(
         "the record that took effect last wins, whatever its offset is",
         "coordinator/loading.py",
-        "if known is None or known[0] < record.offset:",
-        "if True:",
+        "elif known is not None and known[0] >= offset:",
+        "elif False:",
         LOADING,
+    ),
+    Plant(
+        "the marker of an aborted transaction commits its offsets",
+        "coordinator/offsets.py",
+        "if is_commit and (known is None",
+        "if (known is None",
+        PENDING,
+    ),
+    Plant(
+        "the offset of a transaction replaces a later one",
+        "coordinator/offsets.py",
+        "or ended.record_offset > known.record_offset)",
+        "or True)",
+        PENDING,
+    ),
+    Plant(
+        "a deleted offset comes back with the end of a transaction",
+        "coordinator/offsets.py",
+        "self.pending.forget(key.group, key.topic, key.partition)",
+        "pass",
+        PENDING,
+    ),
+    Plant(
+        "a group with pending offsets expires",
+        "coordinator/offsets.py",
+        "nothing_left = self.pending is None or not self.pending.places(group.group_id)",
+        "nothing_left = True",
+        PENDING,
+    ),
+    Plant(
+        "an aborted record is newer than one that takes effect",
+        "coordinator/loading.py",
+        "offset, value = (_NEVER if known is None else known[0]), None",
+        "value = None",
+        ("tests/coordinator/test_properties.py",),
     ),
     Plant(
         "the sign bit of a hash is cleared",
