@@ -10,7 +10,7 @@ from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
-from .life_loads import EmbeddedStartLoad, IdleConnectionsLoad, IdleMemoryLoad, PartitionsLoad, StartLoad
+from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, InProcessLoad, PartitionsLoad, StartLoad
 from .request_loads import FetchLoad, ProduceLoad, SyncedProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
 
@@ -119,8 +119,14 @@ CASES = (
     Case(
         "start-embedded",
         "Constructor to serving in a process that has imported it, data in memory",
-        EmbeddedStartLoad(),
+        InProcessLoad("start_ms", "embedded_start", 20),
         (no_more_than("start_ms", 5),),
+    ),
+    Case(
+        "checkpoint-15000",
+        "Checkpoint of 15 000 partitions: processor time of the loop's longest turn",
+        InProcessLoad("turn_ms", "checkpoint_turns", 15_000),
+        (no_more_than("turn_ms", 20),),
     ),
     Case("idle-memory", "Resident memory 2 s after the start", IdleMemoryLoad(), (no_more_than("rss_mb", 30),)),
     Case(

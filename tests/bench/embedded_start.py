@@ -1,6 +1,7 @@
-"""`python -m tests.bench.embedded_start COUNT`: prints how many milliseconds a broker takes from its constructor to
-serving, in a process that has imported it: the median of COUNT starts with the data in memory, after one that is not
-counted."""
+"""Prints how many milliseconds a broker takes from its constructor to serving, in a process that has imported it.
+
+`python -m tests.bench.embedded_start COUNT FOLDER` prints the median of COUNT starts, after one that is not counted.
+The data is in memory, and FOLDER stays empty."""
 
 from __future__ import annotations
 

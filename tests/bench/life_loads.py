@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from . import loadgen, process, wire_bytes
 from .histogram import median
@@ -17,7 +18,6 @@ from .request_loads import PARTITIONS, encoded_batch, produce_templates
 from .session import Session
 
 SETTLE_SECONDS = 2.0
-EMBEDDED_STARTS = 20
 ROOT = Path(__file__).parents[2]
 STARTS_PER_ROUND = {"pykafkad": 5, "kafka": 1}
 
@@ -38,16 +38,22 @@ class StartLoad(Load):
         return {"start_ms": 1e3 * median(seconds)}
 
 
-class EmbeddedStartLoad(Load):
-    """From the constructor to serving, in a process that has imported the broker; Kafka has nothing like it."""
+class InProcessLoad(Load):
+    """A figure that a module of this package prints of a broker in its own process; Kafka has nothing like it."""
+
+    def __init__(self, figure, module, count):
+        self.figure = figure
+        self.module = module
+        self.count = count
 
     def round(self, broker, bench):
-        """`start_ms`, the median of a few starts."""
+        """`figure`, as the module prints it for `count` and a folder."""
         if broker.name != "pykafkad":
             return {}
-        command = [bench.options.python, "-m", "tests.bench.embedded_start", str(EMBEDDED_STARTS)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-        return {"start_ms": float(done.stdout)}
+        with TemporaryDirectory(dir=bench.scratch) as folder:
+            command = [bench.options.python, "-m", f"tests.bench.{self.module}", str(self.count), folder]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+        return {self.figure: float(done.stdout.split()[-1])}
 
 
 class IdleMemoryLoad(Load):

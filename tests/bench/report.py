@@ -26,6 +26,7 @@ FIGURES = {
     "generator_cpu_percent": Figure("generator's CPU", "%", 0),
     "rss_mb": Figure("memory", "MB", 0),
     "start_ms": Figure("first answer", "ms", 0),
+    "turn_ms": Figure("longest turn", "ms", 1),
     "first_ack_ms": Figure("first acknowledged record", "ms", 0),
     "idle_delta_mb": Figure("memory of idle connections", "MB", 1),
     "beside_idle_ratio": Figure("rate beside idle / without", "", 2),

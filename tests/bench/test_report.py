@@ -90,6 +90,7 @@ def test_the_floors_are_those_of_this_list():
         "fetch-1MB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
         "start": [("start_ms", 100)],
         "start-embedded": [("start_ms", 5)],
+        "checkpoint-15000": [("turn_ms", 20)],
         "idle-memory": [("rss_mb", 30)],
         "idle-10000": [("idle_delta_mb", 15), ("beside_idle_cpu", 1.05)],
         "partitions-10000": [("first_ack_ms", 2000)],
