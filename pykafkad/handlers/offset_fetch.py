@@ -6,8 +6,10 @@ partition in version 1, at the top from version 2, and in the group's row from v
 several groups (KIP-709). Version 5 adds leader epochs, 7 `require_stable`, 9 member id and epoch; 10 has topic ids
 instead of names.
 
-Gaps: `require_stable` changes nothing, because there are no transactions yet. Member epochs (9) are ignored: they
-concern groups of KIP-848, which do not exist yet.
+With `require_stable` a partition for which a transaction has committed an offset, and has not ended, is
+UNSTABLE_OFFSET_COMMIT (KIP-447).
+
+Gaps: member epochs (9) are ignored: they concern groups of KIP-848, which do not exist yet.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def handle(ctx: Context, request: messages.OffsetFetchRequest) -> Generator[None
     if ctx.version >= 8:
         groups = []
         for group in request.groups:
-            groups.append((yield from _group(ctx, group)))
+            groups.append((yield from _group(ctx, group, request.require_stable)))
         return messages.OffsetFetchResponse(groups=groups)
     topics = None
     if request.topics is not None:
@@ -51,7 +53,9 @@ def handle(ctx: Context, request: messages.OffsetFetchRequest) -> Generator[None
             for topic in request.topics
         ]
     answer = yield from _group(
-        ctx, messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+        ctx,
+        messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics),
+        request.require_stable,
     )
     return messages.OffsetFetchResponse(
         error_code=answer.error_code,
@@ -76,7 +80,7 @@ def _as_before_groups(
     )
 
 
-def _group(ctx: Context, group: _Group) -> Generator[None, None, _GroupAnswer]:
+def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None, None, _GroupAnswer]:
     yield
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
@@ -84,33 +88,37 @@ def _group(ctx: Context, group: _Group) -> Generator[None, None, _GroupAnswer]:
     if error_code:
         return _group_error(ctx.version, group, error_code)
     if group.topics is None:
-        rows = _visible(ctx, _look_up(ctx, shard, group.group_id, None))
+        rows = _visible(ctx, _look_up(ctx, shard, group.group_id, None, require_stable))
     else:
         asked, refused = _checked(ctx, group.topics)
         rows = []
         for topic in asked:
-            rows.append((yield from _topic(ctx, shard, group.group_id, topic)))
+            rows.append((yield from _topic(ctx, shard, group.group_id, topic, require_stable)))
         rows += refused
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
 
 
-def _topic(ctx: Context, shard: GroupShard, group_id: str, topic: _Topics) -> Generator[None, None, _Row]:
+def _topic(
+    ctx: Context, shard: GroupShard, group_id: str, topic: _Topics, require_stable: bool
+) -> Generator[None, None, _Row]:
     """The row of one topic, in steps of a limited number of partitions."""
     yield
     indexes = topic.partition_indexes
     topic.partition_indexes = indexes[:AT_ONCE]
-    (row,) = _look_up(ctx, shard, group_id, [topic])
+    (row,) = _look_up(ctx, shard, group_id, [topic], require_stable)
     for start in range(AT_ONCE, len(indexes), AT_ONCE):
         yield
         topic.partition_indexes = indexes[start : start + AT_ONCE]
-        row.partitions += _look_up(ctx, shard, group_id, [topic])[0].partitions
+        row.partitions += _look_up(ctx, shard, group_id, [topic], require_stable)[0].partitions
     return row
 
 
-def _look_up(ctx: Context, shard: GroupShard, group_id: str, topics: list[_Topics] | None) -> list[_Row]:
+def _look_up(
+    ctx: Context, shard: GroupShard, group_id: str, topics: list[_Topics] | None, require_stable: bool
+) -> list[_Row]:
     # A commit since the last step may not be synced yet.
     ctx.groups.read(group_id, ctx.token)
-    return shard.fetch_offsets(group_id, topics)
+    return shard.fetch_offsets(group_id, topics, require_stable)
 
 
 def _group_error(version: int, group: _Group, error_code: int) -> _GroupAnswer:

@@ -17,9 +17,8 @@ Requests with a transactional id are in `produce_transactional.py`. A request wi
 transaction is refused as a whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Kafka then appends nothing; here its
 other batches are appended.
 
-Gaps: transactions are not offered yet, so their batches find no coordinator. Records inside a batch are checked only
-when a rule needs it (compacted topic, LogAppendTime, another compression, timestamp limits). Elsewhere a batch with a
-valid checksum and invalid records is accepted.
+Gaps: records inside a batch are checked only when a rule needs it (compacted topic, LogAppendTime, another compression,
+timestamp limits). Elsewhere a batch with a valid checksum and invalid records is accepted.
 """
 
 from __future__ import annotations

@@ -1,22 +1,29 @@
 """WriteTxnMarkers, versions 1 and 2.
 
-A transaction coordinator writes the end of a transaction into the partitions with this request; clients do not send it.
-Every partition that is here is UNSUPPORTED_VERSION. Kafka cannot switch off transactions, so it has no code for this
-case; this one says nothing false about the request. Other partitions are UNKNOWN_TOPIC_OR_PARTITION.
+A transaction coordinator writes the end of transactions into the partitions with this request. An administrator ends a
+hanging transaction with it (KIP-664). Each producer has one row, with an error for every partition: a partition that is
+not here is UNKNOWN_TOPIC_OR_PARTITION, a marker of an epoch that is over INVALID_PRODUCER_EPOCH, one of an older
+coordinator TRANSACTION_COORDINATOR_FENCED. From version 2 a marker names the transaction version, on which the check of
+the epoch depends (KIP-890).
 
-Gaps: transactions are not offered yet.
+A marker that names a partition twice ends its transaction once; Kafka never answers.
+
+Gaps: none.
 """
 
 from __future__ import annotations
 
-from pykafkad import errors
 from pykafkad.handlers.authorization import refusal
 from pykafkad.handlers.authorization_rules import RULES
+from pykafkad.handlers.context import DEFERRED
+from pykafkad.log.transactions import TransactionMarker
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+
+    Place = tuple[str, int]
 
 
 (_CLUSTER_ACTION,) = RULES["WriteTxnMarkers"]
@@ -24,38 +31,49 @@ _Answer = messages.WriteTxnMarkersResponse
 
 
 def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
-    """An error for every partition; each producer has one row."""
+    """The answer comes when every marker that was written is committed."""
     refused = refusal(ctx, _CLUSTER_ACTION)
-    producers: dict[int, dict[str, dict[int, int]]] = {}
-    for marker in request.markers:
-        topics = producers.setdefault(marker.producer_id, {})
-        for topic in marker.topics:
-            if not topic.partition_indexes:
-                continue
-            rows = topics.setdefault(topic.name, {})
-            for index in topic.partition_indexes:
-                rows[index] = refused or _error(ctx, topic.name, index)
-    return _Answer(
-        markers=[
-            _Answer.WritableTxnMarkerResult(
-                producer_id=producer_id, topics=[_topic(name, rows) for name, rows in topics.items()]
-            )
-            for producer_id, topics in producers.items()
-            if topics
-        ]
+    producers: dict[int, dict[Place, int]] = {}
+    left = [_marker(marker) for marker in request.markers]
+    left = [marker for marker in left if marker.partitions]
+    if refused:
+        for marker in left:
+            producers.setdefault(marker.producer_id, {}).update(dict.fromkeys(marker.partitions, refused))
+        return _response(producers)
+    waiting = len(left)
+
+    def write(marker: TransactionMarker) -> None:
+        def written(outcome: dict[Place, int]) -> None:
+            nonlocal waiting
+            producers.setdefault(marker.producer_id, {}).update(outcome)
+            waiting -= 1
+            if not waiting:
+                ctx.resume(lambda: _response(producers))
+
+        ctx.transaction_markers.write(marker, written)
+
+    for marker in left:
+        write(marker)
+    return DEFERRED if left else _response(producers)
+
+
+def _marker(marker: messages.WriteTxnMarkersRequest.WritableTxnMarker) -> TransactionMarker:
+    return TransactionMarker(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
+        marker.transaction_version,
     )
 
 
-def _error(ctx: Context, topic: str, index: int) -> int:
-    return (
-        errors.UNSUPPORTED_VERSION
-        if ctx.metadata.partition(topic, index) is not None
-        else errors.UNKNOWN_TOPIC_OR_PARTITION
-    )
-
-
-def _topic(name: str, rows: dict[int, int]) -> messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult:
-    partitions = [
-        _Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in rows.items()
-    ]
-    return _Answer.WritableTxnMarkerTopicResult(name=name, partitions=partitions)
+def _response(producers: dict[int, dict[Place, int]]) -> messages.WriteTxnMarkersResponse:
+    rows = []
+    for producer_id, outcome in producers.items():
+        topics: dict[str, messages.WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = {}
+        for (name, index), code in outcome.items():
+            topic = topics.setdefault(name, _Answer.WritableTxnMarkerTopicResult(name=name))
+            topic.partitions.append(_Answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=code))
+        rows.append(_Answer.WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values())))
+    return _Answer(markers=rows)

@@ -6,10 +6,12 @@ aborted ones in `txn_index.py`.
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log import txn_index
-from pykafkad.log.partition_log import COORDINATOR
+from pykafkad.log.partition_log import COORDINATOR, VERIFIED_CLIENT
 from pykafkad.log.producers import END_MARKER_VALUE, ProducerEntry, Verification
 from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, build_batch, control_key
 
@@ -19,6 +21,27 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import AppendResult, PartitionLog
 
 _MAX_EPOCH = 0x7FFF
+
+
+class TransactionMarker(
+    namedtuple(
+        "TransactionMarker",
+        ("producer_id", "producer_epoch", "coordinator_epoch", "is_commit", "partitions", "transaction_version"),
+    )
+):
+    """The end of one producer's transaction in `partitions`, pairs of topic and partition.
+
+    `coordinator_epoch` is the leader epoch of the coordinator's log. `transaction_version` is that of the transaction:
+    from 2 on a marker's epoch is above that of the transaction's batches (KIP-890)."""
+
+    __slots__ = ()
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+    partitions: list[tuple[str, int]]
+    transaction_version: int
 
 
 def begin_verification(
@@ -46,6 +69,15 @@ def begin_verification(
     else:
         waiting.note(epoch, base_sequence)
     return waiting
+
+
+def check_verified(log: PartitionLog, producer_id: int, epoch: int, verification: str | Verification | None) -> None:
+    """Check that a batch of a producer's transaction can be appended, with what `begin_verification` has given.
+
+    Raises `KafkaError` as `check_batch` does."""
+    known = log.producers.verifying.get(producer_id)
+    is_verified = verification == VERIFIED_CLIENT or (known is not None and verification is known)
+    check_batch(log.producers.get(producer_id), producer_id, epoch, True, is_verified, f"{log.topic}-{log.partition}")
 
 
 def check_batch(

@@ -6,8 +6,6 @@ directly."""
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from pykafkad import errors
 from pykafkad.coordinator import shard
 from pykafkad.errors import KafkaError, StorageFailure
@@ -17,30 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.transactions import TransactionMarker
     from pykafkad.server.broker import Broker
 
     Place = tuple[str, int]
-
-
-class TransactionMarker(
-    namedtuple(
-        "TransactionMarker",
-        ("producer_id", "producer_epoch", "coordinator_epoch", "is_commit", "partitions", "transaction_version"),
-    )
-):
-    """The end of one producer's transaction in `partitions`, pairs of topic and partition.
-
-    `coordinator_epoch` is the leader epoch of the coordinator's log. `transaction_version` is that of the transaction:
-    from 2 on a marker's epoch is above that of the transaction's batches (KIP-890)."""
-
-    __slots__ = ()
-
-    producer_id: int
-    producer_epoch: int
-    coordinator_epoch: int
-    is_commit: bool
-    partitions: list[Place]
-    transaction_version: int
 
 
 class TransactionMarkers:
@@ -65,7 +43,7 @@ class TransactionMarkers:
         def settle(place: Place, code: int) -> None:
             outcome[place] = code
             if len(outcome) == len(places):
-                then(outcome)
+                then({each: outcome[each] for each in places})
 
         if not places:
             then(outcome)

@@ -98,7 +98,7 @@ class Transactions(CoordinatorHost):
     def write_markers(self, runner: ShardRunner, effect: WriteMarkers) -> None:
         """Write the markers of a transaction. A partition that does not exist (any more) needs none."""
         from pykafkad.coordinator.transaction_events import MarkersWritten
-        from pykafkad.server.transaction_markers import TransactionMarker
+        from pykafkad.log.transactions import TransactionMarker
 
         image = self._broker.image
         gone = {place: errors.NONE for place in effect.partitions if image.partition(*place) is None}

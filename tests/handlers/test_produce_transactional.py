@@ -6,26 +6,7 @@ import pytest
 
 from pykafkad import errors
 from tests.handlers.requests import batch, produce
-
-
-class Coordinator:
-    """Keeps the questions; answers at once with `code` unless it is None."""
-
-    def __init__(self):
-        self.asked = []
-        self.code = 0
-        self.waiting = []
-
-    def add_partitions(self, transactional_id, producer_id, producer_epoch, partitions, verify_only, then):
-        self.asked.append((transactional_id, producer_id, producer_epoch, partitions, verify_only))
-        if self.code is None:
-            self.waiting.append((partitions, then))
-        else:
-            then(dict.fromkeys(partitions, self.code))
-
-    def answer(self, code):
-        partitions, then = self.waiting.pop(0)
-        then(dict.fromkeys(partitions, code))
+from tests.handlers.transactions import Coordinator
 
 
 @pytest.fixture

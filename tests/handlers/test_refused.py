@@ -103,19 +103,3 @@ def test_a_partition_that_cannot_be_added_fails_the_others(topic, peer):
         (0, errors.OPERATION_NOT_ATTEMPTED),
         (1, errors.UNKNOWN_TOPIC_OR_PARTITION),
     ]
-
-
-def test_absent_partitions_are_unknown(topic, peer):
-    """This error comes before all others."""
-    marker = messages.WriteTxnMarkersRequest.WritableTxnMarker(producer_id=1)
-    marker.topics = [messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="t", partition_indexes=[0, 7])]
-    answer = peer.ask(messages.WriteTxnMarkersRequest(markers=[marker, marker]), 2)
-    (producer,) = answer.markers
-    assert [row.error_code for row in producer.topics[0].partitions] == [
-        errors.UNSUPPORTED_VERSION,
-        UNKNOWN_TOPIC_OR_PARTITION,
-    ]
-    commit = messages.TxnOffsetCommitRequest(transactional_id="id", group_id="g")
-    row = messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=7)
-    commit.topics = [messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="t", partitions=[row])]
-    assert peer.ask(commit, 5).topics[0].partitions[0].error_code == UNKNOWN_TOPIC_OR_PARTITION
