@@ -28,7 +28,7 @@ from pykafkad.wire import messages, notation
 from tests.wire.values import Values
 
 SETTINGS = {"group.coordinator.rebalance.protocols": "classic"}
-SWITCHED_OFF = ("group.version", "share.version", "streams.version", "transaction.version")
+SWITCHED_OFF = ("group.version", "share.version", "streams.version")
 SAFE_DOWNGRADE = 2
 SHOWN_DIFFERENCES = 40
 

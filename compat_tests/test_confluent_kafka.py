@@ -405,21 +405,48 @@ def test_cluster(bootstrap: str, admin: AdminClient) -> None:
     assert cluster.controller.id == 1 and len(cluster.cluster_id) == 22
 
 
-def test_a_transactional_producer_begins_or_fails_at_once(bootstrap: str, fresh_name: FreshName) -> None:
-    """Kafka begins the transaction. A broker without transactions fails the first call at once, without retries until a
-    timeout.
-    """
+def test_a_transactional_producer_commits_and_aborts(bootstrap: str, topic: str, fresh_name: FreshName) -> None:
+    """A committed transaction is read whole; of an aborted one nothing is."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": fresh_name("id")})
-    began = time.monotonic()
-    try:
-        # The first transaction waits until Kafka has created the topic of transactions.
-        producer.init_transactions(200)
-    except KafkaException as error:
-        assert error.args[0].fatal() and "Transactions are not offered by this broker yet." in error.args[0].str()
-        assert time.monotonic() - began < 60
-    else:
+    # The first transaction waits until the topic of transactions is created.
+    producer.init_transactions(200)
+    for number in range(6):
         producer.begin_transaction()
-        producer.abort_transaction()
+        for each in range(20):
+            producer.produce(topic, f"{number}.{each}".encode())
+        if number % 2:
+            producer.abort_transaction(100)
+        else:
+            producer.commit_transaction(100)
+    committed = [f"{number}.{each}".encode() for number in (0, 2, 4) for each in range(20)]
+    group = {"group.id": fresh_name("group"), "auto.offset.reset": "earliest", "isolation.level": "read_committed"}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **group})
+    consumer.subscribe([topic])
+    read: list[bytes] = []
+    deadline = time.monotonic() + 100
+    while len(read) < len(committed) and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            read.append(message.value())
+    consumer.close()
+    assert sorted(read) == sorted(committed)
+
+
+def test_a_second_transactional_producer_fences_the_first(bootstrap: str, topic: str, fresh_name: FreshName) -> None:
+    """The first can neither go on nor commit; its open transaction is aborted."""
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": fresh_name("id")}
+    first, second = Producer(settings), Producer(settings)
+    first.init_transactions(200)
+    first.begin_transaction()
+    first.produce(topic, b"of the first")
+    first.flush(100)
+    second.init_transactions(200)
+    with pytest.raises(KafkaException) as caught:
+        first.commit_transaction(100)
+    assert caught.value.args[0].fatal()
+    second.begin_transaction()
+    second.produce(topic, b"of the second")
+    second.commit_transaction(100)
 
 
 def test_a_consumer_of_the_newer_protocol_reads_or_fails_at_once(

@@ -28,7 +28,6 @@ _OVERSIZED = (
     "nothing; we cut the message."
 )
 _EXCEPTION = "Kafka meets an exception of its own, and says UNKNOWN_SERVER_ERROR or nothing at all."
-_NO_TRANSACTIONS = "Transactions are not offered yet: a transactional id is refused."
 _OWN_ADDRESSES = "The two brokers have different addresses and directories, and Kafka has a controller's listener."
 
 ALLOWED = (
@@ -45,7 +44,6 @@ ALLOWED = (
             "group.version",
             "share.version",
             "streams.version",
-            "transaction.version",
         )
     ),
     Difference(
@@ -110,7 +108,6 @@ ALLOWED = (
         "topics.",
     ),
     Difference("AlterConfigs", "resources", "*twice", "", _EXCEPTION),
-    Difference("InitProducerId", "transactional_id", "*", "*", _NO_TRANSACTIONS),
     *(
         Difference(
             "DescribeQuorum",
@@ -134,8 +131,7 @@ ALLOWED = (
         "*",
         "*",
         "*",
-        "Transactions are not offered yet: Kafka writes the markers, or never answers where a partition is named "
-        "twice.",
+        "It is refused: Kafka writes the markers, or never answers where a partition is named twice.",
     ),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
     *(

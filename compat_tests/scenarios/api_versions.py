@@ -12,12 +12,12 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # The APIs that pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 24), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
+PROMISED = {*range(4), *range(8, 27), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
 # ConsumerGroupHeartbeat is listed and refused, as by a Kafka with the feature off.
 TOLD = PROMISED | {68}
 
 # A feature is listed and finalized once its APIs are served, because clients rely on it.
-PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version")
+PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version", "transaction.version")
 
 
 def of_promised(answer: Any) -> Any:

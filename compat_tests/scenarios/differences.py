@@ -31,12 +31,6 @@ ALLOWED = (
         "pykafkad appends and answers every row. No client sends two; dropping acknowledged records would be worse.",
     ),
     Difference(
-        "internal_topics.transactional_batches",
-        "*",
-        "*",
-        "Transactions are not offered yet: their batches are refused with INVALID_TXN_STATE, and nothing is appended.",
-    ),
-    Difference(
         "restarts",
         "long poll *at restart *",
         "*",

@@ -22,12 +22,10 @@ ALLOWED = (
     Difference(
         "apis-versions",
         "broker-api-versions*",
-        r"^[-+]\t(AddPartitionsToTxn|AddOffsetsToTxn|EndTxn|WriteTxnMarkers|TxnOffsetCommit|DescribeTransactions|ListTransactions"
-        r"|ConsumerGroup(Heartbeat|Describe)|Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
+        r"^[-+]\t(ConsumerGroup(Heartbeat|Describe)|Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
         r"|(Initialize|Read|Write|Delete)ShareGroupState(Summary)?|StreamsGroup(Heartbeat|Describe)"
         r"|(Describe|Alter|Delete)ShareGroupOffsets)\(",
-        "Transactions and the groups of KIP-848, KIP-932 and KIP-1071 are refused as with their features off, and not "
-        "advertised.",
+        "The groups of KIP-848, KIP-932 and KIP-1071 are refused as with their features off, and not advertised.",
     ),
     Difference(
         "configs-of-a-broker",
@@ -53,7 +51,7 @@ ALLOWED = (
     Difference(
         "quorum-features-*",
         "*features*",
-        r"\b(group|share|streams|transaction)\.version\b",
+        r"\b(group|share|streams)\.version\b",
         "No feature is offered before its APIs are.",
     ),
     Difference(

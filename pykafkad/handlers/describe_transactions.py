@@ -1,13 +1,11 @@
 """DescribeTransactions, version 0.
 
-The state of transactional ids (KIP-664). InitProducerId gives out no transactional ids, so every id is
-TRANSACTIONAL_ID_NOT_FOUND. An empty id is INVALID_REQUEST. An id that is named several times has several rows.
+The state of transactional ids that this broker coordinates (KIP-664): producer, state, timeout, start, and the
+partitions that belong to the open transaction or still wait for its marker. Topics that the caller may not describe are
+left out. An unknown id is TRANSACTIONAL_ID_NOT_FOUND, an empty one INVALID_REQUEST. An id that is named several times
+has several rows.
 
-One departure, on purpose: Kafka says NOT_COORDINATOR until FindCoordinator has created the coordinator's topic. Here
-FindCoordinator creates no topic and names this broker, so clients that got NOT_COORDINATOR would ask for ever.
-
-Gaps: transactions are not offered yet, so no transactional id exists; transactions of a directory that a Kafka wrote
-are not read.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -24,20 +22,31 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
 
 
-_DESCRIBE_TRANSACTIONAL_ID, _ = RULES["DescribeTransactions"]
+_DESCRIBE_TRANSACTIONAL_ID, _DESCRIBE_TOPIC = RULES["DescribeTransactions"]
 _Answer = messages.DescribeTransactionsResponse
 
 
 def handle(ctx: Context, request: messages.DescribeTransactionsRequest) -> Generator[None, None, object]:
-    """One row per id, with its error."""
+    """One row per id."""
     rows = []
     for each in request.transactional_ids:
-        rows.append(_Answer.TransactionState(transactional_id=each, error_code=_error(ctx, each)))
+        rows.append(_row(ctx, each))
         yield
     return _Answer(transaction_states=rows)
 
 
-def _error(ctx: Context, transactional_id: str) -> int:
+def _row(ctx: Context, transactional_id: str) -> messages.DescribeTransactionsResponse.TransactionState:
     if not may(ctx, _DESCRIBE_TRANSACTIONAL_ID, transactional_id):
-        return _DESCRIBE_TRANSACTIONAL_ID.error
-    return errors.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else errors.INVALID_REQUEST
+        error_code = _DESCRIBE_TRANSACTIONAL_ID.error
+    elif not transactional_id:
+        error_code = errors.INVALID_REQUEST
+    else:
+        shard, error_code = ctx.transactions.shard_for(transactional_id)
+        if not error_code:
+            row: messages.DescribeTransactionsResponse.TransactionState | None = shard.describe(transactional_id)
+            if row is not None:
+                ctx.transactions.read(transactional_id, ctx.token)
+                row.topics = [topic for topic in row.topics if may(ctx, _DESCRIBE_TOPIC, topic.topic)]
+                return row
+            error_code = errors.TRANSACTIONAL_ID_NOT_FOUND
+    return _Answer.TransactionState(transactional_id=transactional_id, error_code=error_code)

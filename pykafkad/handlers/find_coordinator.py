@@ -1,20 +1,18 @@
 """FindCoordinator, versions 0 to 6.
 
-Names the broker that coordinates a group: the leader of the group's partition of `__consumer_offsets`. If that topic
-does not exist, it is created and the answer is COORDINATOR_NOT_AVAILABLE, so that clients ask again. Version 1 adds a
-key type (0 group, 1 transaction, 2 share), version 4 several keys with a row each (KIP-699).
+Names the broker that coordinates a group or a transactional id: the leader of its partition of `__consumer_offsets` or
+`__transaction_state`. If that topic does not exist, it is created and the answer is COORDINATOR_NOT_AVAILABLE, so that
+clients ask again. Version 1 adds a key type (0 group, 1 transaction, 2 share), version 4 several keys with a row each
+(KIP-699).
 
-Gaps: transactions and share groups are not offered yet. For a transactional id this broker names itself. Clients then
-send InitProducerId and show its UNSUPPORTED_VERSION at once as a fatal error. librdkafka would retry until it times
-out; a client whose ApiVersions names librdkafka is therefore refused here, with the only code that it takes for final,
-and shows this broker's message. The coordinator of a share group is UNSUPPORTED_VERSION; a key that is no share
+Gaps: share groups are not offered yet. The coordinator of a share group is UNSUPPORTED_VERSION; a key that is no share
 partition is INVALID_REQUEST.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator.partitioning import partition_for
+from pykafkad.coordinator.partitioning import TRANSACTION_TOPIC, partition_for
 from pykafkad.coordinator.shard import TOPIC
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
@@ -23,8 +21,9 @@ from pykafkad.wire import messages
 GROUP = 0
 TRANSACTION = 1
 SHARE = 2
-LIBRDKAFKA = "rdkafka"
 NO_NODE = (-1, "", -1)
+
+_TOPICS = {GROUP: TOPIC, TRANSACTION: TRANSACTION_TOPIC}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,26 +67,24 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
         return _DESCRIBE_TRANSACTIONAL_ID.error, "", NO_NODE
     if key_type == SHARE and ctx.version < 6:
         return errors.INVALID_REQUEST, "", NO_NODE
-    # Clients built on librdkafka name it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
-    if key_type == TRANSACTION and any(LIBRDKAFKA in each for each in ctx.client_software):
-        return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactions are not offered by this broker yet.", NO_NODE
-    if key_type == TRANSACTION:
-        return errors.NONE, "", (ctx.node_id, *ctx.advertised(ctx.node_id))
     if key_type == SHARE:
         if not may(ctx, _CLUSTER_ACTION):
             return _CLUSTER_ACTION.error, "", NO_NODE
         if not _names_share_partition(key):
             return errors.INVALID_REQUEST, "", NO_NODE
         return errors.UNSUPPORTED_VERSION, "Share groups are not offered by this broker yet.", NO_NODE
-    if key_type != GROUP:
+    name = _TOPICS.get(key_type)
+    if name is None:
         return errors.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}", NO_NODE
     image = ctx.metadata
-    topic = image.topics.get(TOPIC)
+    topic = image.topics.get(name)
     if topic is None:
         from pykafkad.metadata.events import AutoCreateTopics
 
-        ctx.controller.submit(AutoCreateTopics([TOPIC]))
+        ctx.controller.submit(AutoCreateTopics([name]))
         return errors.COORDINATOR_NOT_AVAILABLE, "", NO_NODE
+    if key_type == TRANSACTION:
+        ctx.producer_ids.prepare()
     leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
     broker = image.brokers.get(leader)
     if broker is None or broker.fenced:

@@ -3,9 +3,12 @@
 Gives an idempotent producer an id, with epoch 0, that no other producer of the cluster has or had. From version 3 a
 producer may name its old id; without a transactional id that changes nothing.
 
-Gaps: transactions are not offered yet. A transactional id is UNSUPPORTED_VERSION, which clients show at once as a fatal
-error; with a retriable error they would retry until they time out. librdkafka retries in any case and is refused
-earlier, by FindCoordinator.
+With a transactional id the producer gets the id of that transactional id and an epoch above all earlier ones, which
+fences them; their open transaction is aborted first, and the answer is CONCURRENT_TRANSACTIONS meanwhile. A producer
+that names its id and epoch goes on after an error, if no other took over (KIP-360), else it is PRODUCER_FENCED, or
+INVALID_PRODUCER_EPOCH before version 4. Used-up epochs give a new id.
+
+Gaps: none. (Version 6, two-phase commit of KIP-939, is not stable in Kafka 4.3.)
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pykafkad.wire import messages
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 MAX_WAIT_SECONDS = 5.0
+_KNOWS_FENCED_SINCE = 4
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
         def take(self) -> int | None:
             """The next unused id, or None."""
 
+        def prepare(self) -> None:
+            """Ask the controller for ids if none are left."""
+
         def ask(self) -> None:
             """Ask the controller for more ids."""
 
@@ -43,6 +50,11 @@ def handle(ctx: Context, request: messages.InitProducerIdRequest) -> object:
     error_code = _refusal(ctx, request)
     if error_code:
         return messages.InitProducerIdResponse(error_code=error_code, producer_epoch=NO_PRODUCER_EPOCH)
+    if request.transactional_id is not None:
+        from pykafkad.coordinator.transaction_events import InitProducerId
+
+        event = InitProducerId(ctx.token, request, ctx.version >= _KNOWS_FENCED_SINCE)
+        return ctx.transactions.submit(request.transactional_id, event)
     producer_ids = ctx.producer_ids
     producer_id = producer_ids.take()
     if producer_id is None:
@@ -101,4 +113,8 @@ def _refusal(ctx: Context, request: messages.InitProducerIdRequest) -> int:
         return errors.INVALID_REQUEST
     if request.transactional_id == "":
         return errors.INVALID_REQUEST
-    return errors.NONE if request.transactional_id is None else errors.UNSUPPORTED_VERSION
+    if request.transactional_id is None:
+        return errors.NONE
+    if not 0 < request.transaction_timeout_ms <= ctx.settings.transaction_max_timeout_ms:
+        return errors.INVALID_TRANSACTION_TIMEOUT
+    return ctx.transactions.error_for(request.transactional_id)

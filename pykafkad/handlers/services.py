@@ -175,6 +175,9 @@ if TYPE_CHECKING:
         def submit(self, transactional_id: str, event: Any) -> object:
             """Hand an event to the shard of a transactional id; `error_for` has said NONE."""
 
+        def composite_reply(self, combine: Callable[[list[Any]], object], token: object) -> CompositeReply:
+            """Collects the answers to events of one request that are submitted one after another."""
+
         def submit_many(
             self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
         ) -> object:

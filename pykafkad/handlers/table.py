@@ -30,16 +30,13 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Any, Any], object]
 
-Refusal = namedtuple("Refusal", ("code", "with_text", "is_watched"))
+Refusal = namedtuple("Refusal", ("code", "with_text"))
 Refusal.__doc__ = """What a refused API answers in each row.
 
-`code` is the error. The other fields say whether the row has Kafka's text for it, and whether the API's authorization
-rules are checked first.
+`code` is the error, `with_text` says whether the row has Kafka's text for it.
 """
-FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False, is_watched=False)
+FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False)
 FEATURE_OFF_IN_WORDS = FEATURE_OFF._replace(with_text=True)
-# InitProducerId gives out no transactional ids, so every id is unknown.
-NOBODYS_ID = Refusal(errors.INVALID_PRODUCER_ID_MAPPING, with_text=False, is_watched=True)
 
 OFFERED = "offered"
 REFUSED = "refused"
@@ -126,10 +123,6 @@ _LOGIN_STAGES = {
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_NO_TRANSACTIONS = "transactions are not offered yet"
-_NOBODYS_TRANSACTIONS = (
-    f"{_NO_TRANSACTIONS}, so no transactional id exists; transactions of a directory that a Kafka wrote are not read"
-)
 _NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
 _NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
@@ -137,9 +130,7 @@ _NO_SASL = "no SASL listeners yet: every connection counts as authenticated"
 _NO_TOKENS = "no SASL and TLS listeners yet: every caller is refused"
 _NO_LOGIN = "kept and shown, but nobody can log in with them yet"
 _NOT_ENFORCED = "kept and shown, but not enforced yet"
-_FEATURES = (
-    "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) can only be set to 0"
-)
+_FEATURES = "features whose APIs are not offered yet (KIP-848, share and streams groups) can only be set to 0"
 _NO_QUOTAS = "no quotas yet: none is ever exceeded"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
@@ -202,7 +193,7 @@ ROWS: tuple[Api, ...] = (
         "1-10",
         "member epochs of KIP-848 are ignored",
     ),
-    _row(10, "FindCoordinator", "0-6", f"{_NO_TRANSACTIONS}; {_NO_SHARE_GROUPS}"),
+    _row(10, "FindCoordinator", "0-6", _NO_SHARE_GROUPS),
     _row(11, "JoinGroup", "0-9"),
     _row(12, "Heartbeat", "0-4"),
     _row(13, "LeaveGroup", "0-5"),
@@ -214,16 +205,16 @@ ROWS: tuple[Api, ...] = (
         18,
         "ApiVersions",
         "0-4",
-        "features whose APIs are not offered yet (transactions, KIP-848, share and streams groups) are not finalized",
+        "features whose APIs are not offered yet (KIP-848, share and streams groups) are not finalized",
     ),
     _row(19, "CreateTopics", "2-7", _NO_QUOTAS),
     _row(20, "DeleteTopics", "1-6", _NO_QUOTAS),
     _row(21, "DeleteRecords", "0-2"),
-    _row(22, "InitProducerId", "0-5", f"{_NO_TRANSACTIONS}: a transactional id is refused"),
+    _row(22, "InitProducerId", "0-5"),
     _row(23, "OffsetForLeaderEpoch", "2-4"),
-    _refused(24, "AddPartitionsToTxn", "0-5", _NO_TRANSACTIONS, None),
-    _refused(25, "AddOffsetsToTxn", "0-4", _NO_TRANSACTIONS, NOBODYS_ID),
-    _refused(26, "EndTxn", "0-5", _NO_TRANSACTIONS, NOBODYS_ID),
+    _row(24, "AddPartitionsToTxn", "0-5"),
+    _row(25, "AddOffsetsToTxn", "0-4"),
+    _row(26, "EndTxn", "0-5"),
     _row(27, "WriteTxnMarkers", "1-2"),
     _row(28, "TxnOffsetCommit", "0-5"),
     _row(29, "DescribeAcls", "1-3", _NOT_ENFORCED),
@@ -259,13 +250,8 @@ ROWS: tuple[Api, ...] = (
         "0",
         "if the only broker is unregistered, it goes on coordinating the groups of clients that know its address",
     ),
-    _row(65, "DescribeTransactions", "0", _NOBODYS_TRANSACTIONS),
-    _row(
-        66,
-        "ListTransactions",
-        "0-2",
-        f"{_NOBODYS_TRANSACTIONS}; without google-re2 every pattern counts as valid",
-    ),
+    _row(65, "DescribeTransactions", "0"),
+    _row(66, "ListTransactions", "0-2", "without google-re2 every pattern is INVALID_REGULAR_EXPRESSION"),
     # Kafka advertises it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it
     # retries silently.
     _refused(68, "ConsumerGroupHeartbeat", "0-1", _NO_CONSUMER_GROUPS, advertised=True),

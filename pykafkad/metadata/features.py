@@ -8,9 +8,12 @@ Clients rely on finalized levels, so a new cluster finalizes only features that 
 * `eligible.leader.replicas.version` 1, as in a new 4.3.1 cluster: min.insync.replicas has a cluster-wide value in the
   log.
 
-Kafka 4.3.1 also finalizes `transaction.version` (level 2 makes producers skip AddPartitionsToTxn), `group.version`
-(KIP-848 consumers), `share.version` and `streams.version`. This release does not serve their APIs yet. Such levels in a
-log that Kafka wrote are kept, because Kafka may take the log back, and are not shown to clients.
+* `transaction.version` 2, as in a new 4.3.1 cluster: producers do not send AddPartitionsToTxn, and each end of a
+  transaction raises their epoch (KIP-890).
+
+Kafka 4.3.1 also finalizes `group.version` (KIP-848 consumers), `share.version` and `streams.version`. This release does
+not serve their APIs yet. Such levels in a log that Kafka wrote are kept, because Kafka may take the log back, and are
+not shown to clients.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ if TYPE_CHECKING:
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
 
 # Name: (lowest level, highest level) that this release supports.
 SUPPORTED = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
+    TRANSACTION_VERSION: (0, 2),
 }
 
 # Levels of metadata.version that changed records. A cluster cannot downgrade below them.
@@ -50,13 +55,13 @@ CARRIED = {
     "group.version": (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    "transaction.version": (0, 2),
 }
 
 # Name: level in a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {
     METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
+    TRANSACTION_VERSION: 2,
 }
 
 NEW_CLUSTER_KRAFT_VERSION = 1

@@ -29,6 +29,11 @@ class ProducerIdBlocks:
         """The next unused id, or None when the block is used up."""
         return self._ids.take()
 
+    def prepare(self) -> None:
+        """Somebody will soon want an id: have some by then. Raises KafkaError."""
+        if self._ids.next_id == self._ids.end_id and self._broker.node_id in self._broker.image.brokers:
+            self.ask()
+
     def ask(self) -> None:
         """Ask the controller for a block, unless it was asked within the last second. Raises KafkaError."""
         broker = self._broker

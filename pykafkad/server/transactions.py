@@ -8,6 +8,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator.partitioning import TRANSACTION_TOPIC
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.metadata.features import TRANSACTION_VERSION
 from pykafkad.server.coordinator_host import CoordinatorHost
 
 TYPE_CHECKING = False
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     Place = tuple[str, int]
 
-FEATURE = "transaction.version"
 IMPLICIT_ADD = 2
 """The transaction version of the clients for which a broker adds partitions (KIP-890)."""
 
@@ -49,18 +49,18 @@ class Transactions(CoordinatorHost):
 
     def _version(self) -> int:
         """The finalized transaction version."""
-        return self._broker.image.features.get(FEATURE, 0)
+        return self._broker.image.features.get(TRANSACTION_VERSION, 0)
 
     def _take_producer_id(self) -> int | None:
         """An unused producer id, or None while the controller has given none."""
-        broker = self._broker
-        producer_id = broker.producer_ids.take()
-        if producer_id is None and broker.node_id in broker.image.brokers:
+        producer_ids = self._broker.producer_ids
+        producer_id = producer_ids.take()
+        if producer_id is None:
             try:
-                broker.producer_ids.ask()
+                producer_ids.prepare()
             except (KafkaError, StorageFailure):
                 return None
-            producer_id = broker.producer_ids.take()
+            producer_id = producer_ids.take()
         return producer_id
 
     # --- what handlers use -------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ SHARED = {
     "operations": "authorization's operations as bits",
     "refused": "the APIs of features that are switched off",
     "unexpected": "every API's answer to a request that met a bug",
-    "transactional_ids": "the error of a transactional id that nobody has",
     "acl_requests": "what the three ACL APIs share",
     "telemetry": "clients that push their own metrics (KIP-714)",
     "otlp": "those metrics as plain values",

@@ -1,11 +1,14 @@
-"""DescribeTransactions: every transactional id is unknown."""
+"""DescribeTransactions: the state of transactional ids."""
 
 from pykafkad import errors
 from pykafkad.wire import messages
+from tests.handlers.transaction_requests import Producer
 
 
-def test_every_id_has_its_own_rows(peer):
+def test_every_id_has_its_own_rows(world, peer):
     """An id that is named twice has two rows."""
+    for each in ("one", "n" * 300):
+        Producer(world, peer, each).find()
     asked = ["one", "", "one", "n" * 300]
     answer = peer.ask(messages.DescribeTransactionsRequest(transactional_ids=asked), 0)
     not_found = errors.TRANSACTIONAL_ID_NOT_FOUND
@@ -17,3 +20,19 @@ def test_every_id_has_its_own_rows(peer):
     ]
     assert all((row.transaction_state, row.topics) == ("", []) for row in answer.transaction_states)
     assert peer.ask(messages.DescribeTransactionsRequest(), 0).transaction_states == []
+
+
+def test_without_the_topic_nobody_coordinates(peer):
+    (row,) = peer.ask(messages.DescribeTransactionsRequest(transactional_ids=["id"]), 0).transaction_states
+    assert row.error_code == errors.NOT_COORDINATOR
+
+
+def test_an_open_transaction_is_described(world, peer):
+    producer = Producer(world, peer).create_topic().find()
+    producer.init(transaction_timeout_ms=7_000)
+    producer.add(1)
+    row = producer.describe()
+    assert (row.error_code, row.transaction_state, row.transaction_timeout_ms) == (0, "Ongoing", 7_000)
+    assert (row.producer_id, row.producer_epoch) == (producer.producer_id, producer.epoch)
+    assert row.transaction_start_time_ms == world.clock.now_ms()
+    assert [(topic.topic, topic.partitions) for topic in row.topics] == [("t", [1])]

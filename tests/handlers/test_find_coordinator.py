@@ -51,20 +51,14 @@ def test_a_partition_without_a_live_leader_has_no_coordinator():
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_the_coordinator_of_transactions_is_this_broker(version):
-    """Transactions are not offered yet. InitProducerId says so with an error that clients take for final."""
-    row = find(context(), version, "transaction", key_type=1)
-    assert (error(row), row.node_id, row.host) == ("NONE", NODE_ID, f"broker{NODE_ID}")
-
-
-@pytest.mark.parametrize("software", [("librdkafka", "2.16.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")])
-def test_librdkafka_learns_here_that_there_are_no_transactions(software):
-    """librdkafka takes no refusal by InitProducerId for final."""
+def test_the_leader_of_the_transactional_ids_partition_is_named(version):
     ctx = context()
-    ctx.client_software = software
-    answer = find(ctx, 2, "transaction", key_type=1)
-    assert (error(answer), answer.node_id) == ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)
-    assert answer.error_message == "Transactions are not offered by this broker yet."
+    row = find(ctx, version, "transaction", key_type=1)
+    assert error(row) == "COORDINATOR_NOT_AVAILABLE"
+    assert [event.names for event in ctx.controller.submitted] == [["__transaction_state"]]
+    add_topic(ctx.metadata, "__transaction_state", b"t" * 16, 50)
+    row = find(ctx, version, "transaction", key_type=1)
+    assert (error(row), row.node_id, row.host) == ("NONE", NODE_ID, f"broker{NODE_ID}")
 
 
 def test_only_version_6_knows_share_groups():

@@ -1,4 +1,4 @@
-"""InitProducerId: unique ids, and no transactions yet."""
+"""InitProducerId: unique ids, and the epochs of transactional ids."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from pykafkad.handlers.init_producer_id import handle
 from pykafkad.wire import messages
 from tests.handlers.group_surroundings import Context, error
+from tests.handlers.transaction_requests import Producer
 
 
 def init(ctx, version, **fields):
@@ -37,10 +38,35 @@ def test_an_incomplete_identity_is_refused(fields):
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_transactions_are_not_offered_yet(version):
-    """The gap in the row of the table."""
-    answer = init(Context(), version, transactional_id="t")
-    assert (error(answer), answer.producer_id) == ("UNSUPPORTED_VERSION", -1)
+def test_each_producer_of_a_transactional_id_gets_a_higher_epoch(world, peer, version):
+    producer = Producer(world, peer).find()
+    for epoch in range(3):
+        assert producer.init(version) == "NONE"
+        assert producer.epoch == epoch
+    assert producer.producer_id >= 0
+
+
+@pytest.mark.parametrize("version", (3, 4, 5))
+def test_a_producer_goes_on_unless_another_took_over(world, peer, version):
+    producer = Producer(world, peer).find()
+    producer.init(version)
+    old = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch}
+    assert producer.init(version, **old) == producer.init(version, **old) == "NONE"
+    assert producer.epoch == 1
+    producer.init(version)
+    assert producer.init(version, **old) == ("PRODUCER_FENCED" if version >= 4 else "INVALID_PRODUCER_EPOCH")
+
+
+def test_a_timeout_has_limits(world, peer):
+    producer = Producer(world, peer).find()
+    longest = world.broker.settings.transaction_max_timeout_ms
+    for timeout_ms in (longest + 1, 0, -1):
+        assert producer.init(transaction_timeout_ms=timeout_ms) == "INVALID_TRANSACTION_TIMEOUT"
+    assert producer.init(transaction_timeout_ms=longest) == "NONE"
+
+
+def test_without_the_topic_nobody_coordinates(world, peer):
+    assert Producer(world, peer).init() == "NOT_COORDINATOR"
 
 
 def test_an_id_needs_permission():

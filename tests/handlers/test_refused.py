@@ -15,7 +15,6 @@ REFUSED = [
     if row.state == table.REFUSED
     for version in range(row.min_version, row.max_version + 1)
 ]
-UNKNOWN_TOPIC_OR_PARTITION = 3
 # Kafka's codes for unknown transactional ids, and for features that are off.
 TELLING = {errors.UNSUPPORTED_VERSION, errors.INVALID_PRODUCER_ID_MAPPING}
 
@@ -74,15 +73,13 @@ def test_every_row_is_refused_in_every_version(topic, peer, row, version):
 @pytest.mark.parametrize(
     ("request_", "version"),
     [
-        (messages.EndTxnRequest(transactional_id=""), 5),
-        (messages.AddOffsetsToTxnRequest(transactional_id=""), 4),
         (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["group:topic:0"]), 6),
         (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["group:AAAAAAAAAAAAAAAAAAAAAQ:x"]), 6),
         (messages.FindCoordinatorRequest(key_type=2, coordinator_keys=[" :AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6),
     ],
 )
-def test_an_empty_id_or_a_malformed_key_is_an_invalid_request(peer, request_, version):
-    """An empty transactional id; a share group's key that is not group, topic id and partition."""
+def test_a_malformed_key_is_an_invalid_request(peer, request_, version):
+    """A share group's key that is not group, topic id and partition."""
     assert {code for _, code in error_codes(peer.ask(request_, version))} - {0} == {errors.INVALID_REQUEST}
 
 
@@ -90,16 +87,3 @@ def test_there_is_no_share_coordinator(peer):
     """The names of groups may contain colons."""
     answer = peer.ask(messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["a:b:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6)
     assert [row.error_code for row in answer.coordinators] == [errors.UNSUPPORTED_VERSION]
-
-
-def test_a_partition_that_cannot_be_added_fails_the_others(topic, peer):
-    """Kafka adds all or none, and each row says so."""
-    topics = [messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0, 1])]
-    answer = peer.ask(
-        messages.AddPartitionsToTxnRequest(v3_and_below_transactional_id="id", v3_and_below_topics=topics), 3
-    )
-    (row,) = answer.results_by_topic_v3_and_below
-    assert [(each.partition_index, each.partition_error_code) for each in row.results_by_partition] == [
-        (0, errors.OPERATION_NOT_ATTEMPTED),
-        (1, errors.UNKNOWN_TOPIC_OR_PARTITION),
-    ]

@@ -108,11 +108,11 @@ def test_a_feature_can_be_downgraded_and_upgraded_again():
 
 def test_a_feature_of_a_kafka_directory_can_be_set_to_zero():
     cluster = Cluster()
-    append(cluster, messages.FeatureLevelRecord(name="transaction.version", feature_level=2))
-    assert update(cluster, 2, ("transaction.version", 0, UPGRADE)).error_code == INVALID
-    assert update(cluster, 2, ("transaction.version", 1, SAFE_DOWNGRADE)).error_code == INVALID, "not offered"
-    assert update(cluster, 2, ("transaction.version", 0, SAFE_DOWNGRADE)).error_code == 0
-    assert "transaction.version" not in cluster.image.features
+    append(cluster, messages.FeatureLevelRecord(name="streams.version", feature_level=1))
+    assert update(cluster, 2, ("streams.version", 0, UPGRADE)).error_code == INVALID
+    assert update(cluster, 2, ("streams.version", 1, SAFE_DOWNGRADE)).error_code == INVALID, "not offered"
+    assert update(cluster, 2, ("streams.version", 0, SAFE_DOWNGRADE)).error_code == 0
+    assert "streams.version" not in cluster.image.features
 
 
 def test_a_static_quorum_becomes_a_dynamic_one():

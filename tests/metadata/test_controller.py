@@ -47,14 +47,19 @@ def test_a_new_cluster_begins_with_the_same_records_as_kafka():
     names = [type(record_codec.decode(*record).value).__name__ for record in first]
     assert names[0] == "BeginTransactionRecord"
     assert names[-2:] == ["EndTransactionRecord", "RegisterControllerRecord"]
-    assert cluster.image.features == {"kraft.version": 1, "metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert cluster.image.features == {
+        "kraft.version": 1,
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
+    }
     assert cluster.image.configs(TYPE_BROKER, "") == {"min.insync.replicas": "2"}
 
 
 def test_no_feature_is_finalized_that_is_not_served():
-    """With transaction.version 2 producers would skip AddPartitionsToTxn, which this release does not support."""
+    """Clients rely on what is finalized."""
     image = Cluster().image
-    assert not {"transaction.version", "group.version", "share.version", "streams.version"} & set(image.features)
+    assert not {"group.version", "share.version", "streams.version"} & set(image.features)
     assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
 
 
@@ -77,17 +82,17 @@ def test_a_cluster_with_unsupported_features_is_refused(name, level):
 
 
 def test_features_of_a_kafka_that_are_not_served_are_kept_and_not_shown():
-    """The directory of a Kafka 4.3 is served. The level of transaction.version stays in the log, in case Kafka takes
+    """The directory of a Kafka 4.3 is served. The level of group.version stays in the log, in case Kafka takes
     the directory back, and clients do not see it."""
     cluster = Cluster()
-    with_feature(cluster, "transaction.version", 2)
     with_feature(cluster, "group.version", 1)
     image = cluster.restart().image
-    assert (image.features["transaction.version"], image.features["group.version"]) == (2, 1)
+    assert image.features["group.version"] == 1
     assert image.finalized_features() == {
         "kraft.version": 1,
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
+        "transaction.version": 2,
     }
 
 
