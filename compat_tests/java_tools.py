@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,16 @@ TOOLS = {
     "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
 }
+DUMP_COMPLAINTS = (
+    "Found timestamp mismatch",
+    "Index sanity check failed",
+    "corrupt",
+    "Mismatches in",
+    "isvalid: false",
+    "out of order",
+)
+"""What DumpLogSegments prints about a file that is not as it must be."""
+
 TIMEOUT_SECONDS = 300
 # A short start counts for more than fast code: most of these JVMs live for a second.
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -60,6 +71,13 @@ class JavaTools:
         outcome = self.run(tool, *arguments, input=input, connect=connect)
         assert outcome.code == 0, f"{tool} {' '.join(arguments)} ended with {outcome}"
         return outcome.output
+
+    def dump_log(self, files: Iterable[Path], *options: str) -> str:
+        """The output of DumpLogSegments for `files`, in which it must find nothing wrong."""
+        output = self.succeed("kafka-dump-log", *options, "--files", ",".join(map(str, files)), connect=False)
+        found = [complaint for complaint in DUMP_COMPLAINTS if complaint in output]
+        assert not found, f"{found}: {output[:3000]}"
+        return output
 
     def start(self, tool: str, *arguments: str, connect: bool = True) -> subprocess.Popen[str]:
         """Start `tool` in the background with its output on a pipe; the caller must stop it."""

@@ -337,17 +337,7 @@ def test_kafkas_tools_find_nothing_wrong(sides: Sides, kafka_jars: Path, tmp_pat
         for path in sorted((sides.ours.data_directory / f"c.{topic}-0").glob("*.*"))
         if path.suffix in (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
     ]
-    output = tools.succeed(
-        "kafka-dump-log", "--deep-iteration", "--verify-index-only", "--files", ",".join(map(str, files)), connect=False
-    )
-    for complaint in (
-        "Found timestamp mismatch",
-        "Index sanity check failed",
-        "corrupt",
-        "Mismatches in",
-        "isvalid: false",
-    ):
-        assert complaint not in output, output[:3000]
+    tools.dump_log(files, "--deep-iteration", "--verify-index-only")
 
 
 def test_each_opens_what_the_other_cleaned(

@@ -107,9 +107,7 @@ class ControllerNode(RuntimeNode):
     @property
     def directory(self) -> LogDirectory:
         """The directory of the metadata log."""
-        directory = self.directories.metadata
-        assert directory is not None, "the directories are not open yet"
-        return directory
+        return self.directories.metadata
 
     @property
     def image(self) -> Image:
