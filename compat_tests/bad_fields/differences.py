@@ -126,12 +126,9 @@ ALLOWED = (
         "subscription_id",
         "It follows from the client's id, which the broker has drawn.",
     ),
-    Difference(
-        "WriteTxnMarkers",
-        "*",
-        "*",
-        "*",
-        "It is refused: Kafka writes the markers, or never answers where a partition is named twice.",
+    *(
+        Difference("WriteTxnMarkers", field, what, "", "Kafka never answers where a partition is named twice.")
+        for field, what in (("markers.topics", "*twice"), ("markers.topics.partition_indexes", "twice"))
     ),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
     *(

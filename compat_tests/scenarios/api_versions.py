@@ -12,7 +12,7 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # The APIs that pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 27), *range(29, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
+PROMISED = {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
 # ConsumerGroupHeartbeat is listed and refused, as by a Kafka with the feature off.
 TOLD = PROMISED | {68}
 

@@ -6,18 +6,21 @@ not here is UNKNOWN_TOPIC_OR_PARTITION, a marker of an epoch that is over INVALI
 coordinator TRANSACTION_COORDINATOR_FENCED. From version 2 a marker names the transaction version, on which the check of
 the epoch depends (KIP-890).
 
-A marker that names a partition twice ends its transaction once; Kafka never answers.
+A marker without a producer id or epoch (-1) is UNKNOWN_SERVER_ERROR for the whole request, if it names a partition that
+is here. One that names a partition twice ends its transaction once; Kafka never answers.
 
 Gaps: none.
 """
 
 from __future__ import annotations
 
+from pykafkad import errors
 from pykafkad.handlers.authorization import refusal
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.transactions import TransactionMarker
 from pykafkad.wire import messages
+from pykafkad.wire.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
     producers: dict[int, dict[Place, int]] = {}
     left = [_marker(marker) for marker in request.markers]
     left = [marker for marker in left if marker.partitions]
+    if not refused and any(_is_nobodys(ctx, marker) for marker in left):
+        refused = errors.UNKNOWN_SERVER_ERROR
     if refused:
         for marker in left:
             producers.setdefault(marker.producer_id, {}).update(dict.fromkeys(marker.partitions, refused))
@@ -65,6 +70,13 @@ def _marker(marker: messages.WriteTxnMarkersRequest.WritableTxnMarker) -> Transa
         marker.transaction_result,
         [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
         marker.transaction_version,
+    )
+
+
+def _is_nobodys(ctx: Context, marker: TransactionMarker) -> bool:
+    """Whether the marker names no producer, and could be written."""
+    return (marker.producer_id == NO_PRODUCER_ID or marker.producer_epoch == NO_PRODUCER_EPOCH) and any(
+        ctx.partitions.get(*place) is not None for place in marker.partitions
     )
 
 

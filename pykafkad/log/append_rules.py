@@ -21,7 +21,6 @@ Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 | records with wrong lengths, or bytes left over after the last record | 87 |
 | still above `max.message.bytes` after recompression | 10 |
 | above `segment.bytes` | 18 |
-| transactional without a producer id | 48 |
 
 Where we differ: Kafka walks every record of every batch. This broker opens a batch only if the topic's settings require
 it, so broken records inside a batch with a valid checksum are noticed by consumers only. A compressed body whose first
@@ -214,10 +213,6 @@ def _check_client_header(header: BatchHeader, size: int, where: str) -> None:
         problem = f"{header.record_count} records in {size - HEADER_SIZE_BYTES} bytes"
     if problem:
         raise KafkaError(errors.INVALID_RECORD, f"batch for {where} has {problem}")
-    if header.is_transactional and header.producer_id < 0:
-        raise KafkaError(
-            errors.INVALID_TXN_STATE, f"batch for {where} is not part of an ongoing transaction: it names no producer"
-        )
 
 
 def _target_codec(compression_type: str, header: BatchHeader) -> int:

@@ -156,6 +156,8 @@ def append_end_marker(
     )
     result = log.append(memoryview(batch), now_ms, origin=COORDINATOR)
     producers.forget_ended(log.high_watermark)
+    if producer_id < 0:
+        return result
     aborted = producers.end(
         producer_id, producer_epoch, coordinator_epoch, result.base_offset, now_ms, is_abort=is_abort
     )

@@ -35,6 +35,9 @@ EVERYWHERE: dict[str, object] = {
     "transactional_id": TRANSACTIONAL_ID,
     "voter_directory_id": b"d" * 16,
 }
+OF_A_TRANSACTION = bytes(
+    build_batch([(None, b"x")], timestamp_ms=1, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+)
 VALUES: dict[str, dict[str, object]] = {
     "Produce": {
         "acks": -1,
@@ -156,7 +159,14 @@ _SETTINGS = (
     ({"resources.resource_type": 16, "resources.resource_name": "subscription"}, (2,), None),
 )
 CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int] | None], ...]] = {
-    "Produce": (({}, (0,), None),),
+    "Produce": (
+        ({}, (0,), None),
+        (
+            {"transactional_id": TRANSACTIONAL_ID, "topic_data.partition_data.records": OF_A_TRANSACTION},
+            (0, 1),
+            None,
+        ),
+    ),
     "Fetch": (({}, (0,), None), ({"replica_id": 1, "replica_state.replica_id": 1}, (1,), None)),
     "Metadata": (
         ({"topics.topic_id": _NO_ID}, (0,), None),
@@ -193,7 +203,6 @@ CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int]
 
 # Rules that no request to this broker can reach yet, with the reason.
 UNREACHABLE = {
-    "Produce": "records of a transaction are always refused: transactions are not offered yet",
     "CreateDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeTransactions": "there are no transactions whose topics could be described",

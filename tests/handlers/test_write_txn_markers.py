@@ -89,3 +89,14 @@ def test_offsets_that_are_not_loaded_are_not_led_here(world, log, peer):
     assert write_markers(peer, marker(("__consumer_offsets", 0))) == answer
     runner.is_loading = False
     assert write_markers(peer, marker(("__consumer_offsets", 0))) == {(1, "__consumer_offsets", 0): 0}
+
+
+@pytest.mark.parametrize("nobody", [{"producer_id": -1}, {"epoch": -1}])
+def test_a_marker_of_nobody_refuses_the_request(log, peer, nobody):
+    """If it could be written: Kafka fails to make it."""
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    producer_id = nobody.get("producer_id", 1)
+    assert write_markers(peer, marker(("t", 9), **nobody)) == {(producer_id, "t", 9): unknown}
+    refused = write_markers(peer, marker(("t", 0), producer_id=7), marker(("t", 0), ("x", 0), **nobody))
+    assert set(refused.values()) == {errors.UNKNOWN_SERVER_ERROR} and len(refused) == 3
+    assert log.end_offset == 1

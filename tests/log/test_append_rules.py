@@ -76,7 +76,7 @@ def refused(log, records, version=13, now_ms=NOW_MS):
         (patched(crc=1), errors.CORRUPT_MESSAGE),
         (patched(attributes=5), errors.UNKNOWN_SERVER_ERROR),
         (patched(attributes=0x20), errors.INVALID_RECORD),
-        (patched(attributes=0x10), errors.INVALID_TXN_STATE),
+        (patched(attributes=0x10), errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (patched(last_offset_delta=-1), errors.INVALID_RECORD),
         (patched(last_offset_delta=1), errors.INVALID_RECORD),
         (patched(record_count=0), errors.INVALID_RECORD),
