@@ -8,6 +8,8 @@ for example, is answered when all members have joined.
 
 from __future__ import annotations
 
+from pykafkad.coordinator.group_types import CONSUMER
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.group_types import ClusterView
@@ -132,14 +134,29 @@ class TopicsDeleted(_Event):
 class MetadataChanged(_Event):
     """The shard's view of the cluster's metadata has changed.
 
-    `topics` are the names of topics that were created or deleted, or whose partitions have changed. `groups` are the
-    ids of groups whose own settings have changed."""
+    `topics` are the names of topics that were created or deleted, or whose partitions have changed. `has_created`: one
+    of them is new, so that patterns may match more."""
 
-    __slots__ = ("groups", "topics")
+    __slots__ = ("has_created", "topics")
 
-    def __init__(self, topics: list[str], groups: list[str]) -> None:
+    def __init__(self, topics: list[str], has_created: bool) -> None:
         self.topics = topics
-        self.groups = groups
+        self.has_created = has_created
+
+
+class ConsumerGroupHeartbeat(_Event):
+    """A member of a consumer group (KIP-848) joins, shows that it is alive, or leaves."""
+
+    __slots__ = ("client_host", "client_id", "request", "token")
+    group_type = CONSUMER
+
+    def __init__(
+        self, token: object, request: messages.ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
+    ) -> None:
+        self.token = token
+        self.request = request
+        self.client_id = client_id
+        self.client_host = client_host
 
 
 class Loaded(_Event):

@@ -12,7 +12,7 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {CONSUMER: "pykafkad.coordinator.consumer_rules"}
 """Type to the module of its rules (`Rules`). A type without one is not served: its records stay in the log."""
 
 TYPE_CHECKING = False
@@ -50,11 +50,15 @@ if TYPE_CHECKING:
         def partitions(self) -> Sequence[PartitionView]: ...
 
     class ClusterView(Protocol):
-        """What coordinators read of the cluster's metadata: topics by name, brokers by id, settings.
+        """What coordinators read of the cluster's metadata: topics by name, brokers by id, settings. `offset` grows
+        with every change.
 
         The shell passes it with `events.Loaded`. The image of `pykafkad/metadata` is such a view. It changes between
         steps, never within one, and each change that may concern groups is followed by `events.MetadataChanged`.
         """
+
+        @property
+        def offset(self) -> int: ...
 
         @property
         def topics(self) -> Mapping[str, TopicView]: ...
@@ -128,7 +132,7 @@ if TYPE_CHECKING:
             """The shard ends: answer the waiting requests of the group's members."""
 
         def metadata_changed(self, shard: GroupShard, step: Step, group: Any, event: Any) -> None:
-            """Topics, partitions, racks or settings of the group have changed (`events.MetadataChanged`)."""
+            """Topics or their partitions have changed."""
 
 
 def rules(group_type: str) -> Rules:

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
 class GroupShard:
     """The groups and committed offsets of one partition. `settings` are the broker's; `random` makes member ids.
-    `metadata` is None until the shard is loaded."""
+    `metadata` is None until the shard is loaded. `topic_hashes` caches those of `metadata_hash.py` by topic name."""
 
-    __slots__ = ("groups", "log", "metadata", "offsets", "partition", "random", "settings")
+    __slots__ = ("groups", "log", "metadata", "offsets", "partition", "random", "settings", "topic_hashes")
 
     def __init__(self, partition: int, settings: Settings, random: Random) -> None:
         self.partition = partition
@@ -62,6 +62,7 @@ class GroupShard:
         self.random = random
         self.groups: dict[str, Group] = {}
         self.metadata: ClusterView | None = None
+        self.topic_hashes: dict[str, int] = {}
         self.offsets = offsets.Offsets()
 
     # Hard state.
@@ -83,7 +84,8 @@ class GroupShard:
         elif type(key) is not messages.GroupMetadataKey:
             group_types.rules(record_codec.group_type(key)).RECORDS[type(key)](self, key, value)
         elif value is None:
-            self.groups.pop(key.group, None)
+            if isinstance(self.groups.get(key.group), ClassicGroup):
+                del self.groups[key.group]
         else:
             group = self.groups.get(key.group)
             if group is None or group.type is not CLASSIC:
@@ -276,6 +278,8 @@ class GroupShard:
         self._append_in_batches(step, self.offsets.tombstones_of_topics(event.topics))
 
     def _metadata_changed(self, step: Step, event: events.MetadataChanged) -> None:
+        for name in event.topics:
+            self.topic_hashes.pop(name, None)
         for group in list(self.groups.values()):
             if group.type is not CLASSIC:
                 group_types.rules(group.type).metadata_changed(self, step, group, event)

@@ -40,7 +40,8 @@ def compiled(expression: str) -> Any:
     try:
         return re2.compile(expression, options)
     except re2.error as error:
-        raise ValueError(str(error)) from None
+        text = error.args[0] if error.args else ""
+        raise ValueError(text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)) from None
 
 
 def matches(expression: str, text: str) -> bool:

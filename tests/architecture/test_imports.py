@@ -29,7 +29,8 @@ ALLOWED = {
     "wire": {"errors"},
     "uuids": set(),
     "log": {"wire", "uuids", "errors", "disk", "clock"},
-    "coordinator": {"wire", "effects", "errors", "config", "clock"},
+    # Of the settings only their regular expressions: consumers subscribe with those of RE2.
+    "coordinator": {"wire", "effects", "errors", "config", "settings", "clock"},
     "metadata": {"wire", "uuids", "effects", "errors", "config", "settings", "clock"},
     "handlers": {"coordinator", "metadata", "log", "wire", "uuids", "effects", "errors", "config", "settings", "clock"},
     "server": {

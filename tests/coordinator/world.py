@@ -23,6 +23,19 @@ class Settings:
     group_max_size = 2**31 - 1
     group_min_session_timeout_ms = 6_000
     group_max_session_timeout_ms = 1_800_000
+    group_consumer_session_timeout_ms = 45_000
+    group_consumer_min_session_timeout_ms = 45_000
+    group_consumer_max_session_timeout_ms = 60_000
+    group_consumer_heartbeat_interval_ms = 5_000
+    group_consumer_min_heartbeat_interval_ms = 5_000
+    group_consumer_max_heartbeat_interval_ms = 15_000
+    group_consumer_assignment_interval_ms = 1_000
+    group_consumer_min_assignment_interval_ms = 0
+    group_consumer_max_assignment_interval_ms = 15_000
+    group_consumer_max_size = 2**31 - 1
+    group_consumer_assignors = ("uniform", "range")
+    group_consumer_migration_policy = "bidirectional"
+    group_consumer_regex_refresh_interval_ms = 600_000
     message_max_bytes = 1_048_588
     offset_metadata_max_bytes = 4_096
     offsets_retention_minutes = 10_080
@@ -31,6 +44,8 @@ class Settings:
 
 class World:
     """A shard, its log as bytes, its timers, and the replies by token."""
+
+    metadata: object = None
 
     def __init__(self, seed: int = 1, **settings: int) -> None:
         self.settings = Settings()
@@ -44,7 +59,7 @@ class World:
         self.replies: dict[object, object] = {}
         self.tokens = 0
         self.timer_sets = 0
-        self.send(events.Loaded())
+        self.send(events.Loaded(self.metadata))
 
     # Events.
 
@@ -97,7 +112,7 @@ class World:
         self.shard = self.replayed()
         self.shard.random = self.random
         self.timers.clear()
-        self.send(events.Loaded())
+        self.send(events.Loaded(self.metadata))
 
     # Requests. Each returns its token; `answer(token)` is None while the answer is delayed.
 

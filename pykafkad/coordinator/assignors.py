@@ -1,0 +1,232 @@
+"""The assignors of consumer groups (KIP-848): `uniform`, the default, and `range`.
+
+Both are pure functions from the members with their subscriptions and present targets to new targets. They decide as
+Kafka's do. Where Kafka goes through members, topics or partitions in the order of a Java hash map, that order is
+computed, so that the same group gets the same assignment on both brokers.
+
+`uniform` gives every member as many partitions as the others, and leaves as many where they are as it can. `range`
+gives every member a range of each topic, and the members of the same position the same numbers. Neither looks at racks,
+as in Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from pykafkad.coordinator.partitioning import java_hash
+
+UNIFORM = "uniform"
+RANGE = "range"
+NAMES = (UNIFORM, RANGE)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TypeVar
+
+    Assignment = dict[bytes, frozenset[int]]
+    """Topic id to partitions."""
+
+    T = TypeVar("T")
+
+
+class Subscriber:
+    """A member as an assignor sees it: the ids of existing topics that it subscribes to, and its present target."""
+
+    __slots__ = ("instance_id", "target", "topic_ids")
+
+    def __init__(self, instance_id: str | None, topic_ids: frozenset[bytes], target: Assignment) -> None:
+        self.instance_id = instance_id
+        self.topic_ids = topic_ids
+        self.target = target
+
+
+class GroupSpec:
+    """A group as an assignor sees it.
+
+    `partition_counts` has every topic that a member subscribes to. `owners` says who has which partition as a target,
+    also of members that have just gone. `is_homogeneous`: all members subscribe to the same topics."""
+
+    __slots__ = ("is_homogeneous", "members", "owners", "partition_counts")
+
+    def __init__(
+        self,
+        members: dict[str, Subscriber],
+        partition_counts: Mapping[bytes, int],
+        owners: Mapping[bytes, Mapping[int, str]],
+        is_homogeneous: bool,
+    ) -> None:
+        self.members = members
+        self.partition_counts = partition_counts
+        self.owners = owners
+        self.is_homogeneous = is_homogeneous
+
+
+def assign(name: str, group: GroupSpec) -> dict[str, Assignment]:
+    """The targets of the members. A member that is missing in the answer has none."""
+    if not group.members:
+        return {}
+    if name == RANGE:
+        return _range(group)
+    if group.is_homogeneous:
+        return _uniform(group)
+    from pykafkad.coordinator.assignors_balancer import assign_heterogeneous
+
+    return assign_heterogeneous(group)
+
+
+# Java's hash maps.
+
+
+def _spread(value: int) -> int:
+    value &= 0xFFFF_FFFF
+    return value ^ value >> 16
+
+
+def grown_capacity(size: int) -> int:
+    """The number of buckets of a Java hash map into which `size` keys were put one by one."""
+    capacity = 16
+    while size > capacity * 3 // 4:
+        capacity *= 2
+    return capacity
+
+
+def copied_capacity(size: int) -> int:
+    """The number of buckets of a Java hash set that was made from a collection of `size` items."""
+    wanted = max(int(size / 0.75) + 1, 16)
+    return 1 << (wanted - 1).bit_length()
+
+
+def member_order(member_ids: Iterable[str]) -> list[str]:
+    """Member ids in the order of a Java hash map with these keys."""
+    members = list(member_ids)
+    mask = grown_capacity(len(members)) - 1
+    return sorted(members, key=lambda member_id: _spread(java_hash(member_id)) & mask)
+
+
+def topic_order(topic_ids: Iterable[bytes]) -> list[bytes]:
+    """Topic ids in the order of a Java hash set with these items."""
+    topics = list(topic_ids)
+    mask = copied_capacity(len(topics)) - 1
+
+    def bucket(topic_id: bytes) -> int:
+        folded = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
+        return _spread(folded >> 32 ^ folded) & mask
+
+    return sorted(topics, key=bucket)
+
+
+def partition_order(partitions: Iterable[int]) -> list[int]:
+    """Partitions in the order of a Java hash set with these items."""
+    ascending = sorted(partitions)
+    mask = copied_capacity(len(ascending)) - 1
+    if not ascending or ascending[-1] <= mask:
+        return ascending
+    return sorted(ascending, key=lambda partition: _spread(partition) & mask)
+
+
+# Uniform, when all members subscribe to the same topics.
+
+
+def _uniform(group: GroupSpec) -> dict[str, Assignment]:
+    members = member_order(group.members)
+    topics = topic_order(group.members[members[0]].topic_ids)
+    if not topics:
+        return {}
+    counts = group.partition_counts
+    unassigned = [
+        (topic_id, partition)
+        for topic_id in topics
+        for partition in range(counts[topic_id])
+        if partition not in group.owners.get(topic_id, ())
+    ]
+    quota, extra_count = divmod(sum(counts[topic_id] for topic_id in topics), len(members))
+    targets: dict[str, Assignment] = {}
+    unfilled: list[tuple[str, int]] = []
+    subscribed = frozenset(topics)
+    for index, member_id in enumerate(members):
+        has_extra = extra_count > 0
+        target, left, given_up = _kept(group.members[member_id].target, subscribed, quota + has_extra)
+        unassigned += given_up
+        if left and has_extra and len(members) - index > extra_count:
+            # Another member may keep the extra partition that this one has no use for yet.
+            left -= 1
+            has_extra = False
+        if left:
+            unfilled.append((member_id, left))
+        extra_count -= has_extra
+        targets[member_id] = target
+    position = 0
+    for member_id, left in unfilled:
+        added = unassigned[position : position + left]
+        position += len(added)
+        if added:
+            targets[member_id] = with_partitions(targets[member_id], added)
+    return targets
+
+
+def _kept(
+    target: Assignment, subscribed: frozenset[bytes], quota: int
+) -> tuple[Assignment, int, list[tuple[bytes, int]]]:
+    """What a member keeps of its target, how many partitions it may still get, and what it gives up."""
+    kept = target
+    given_up: list[tuple[bytes, int]] = []
+    for topic_id in list(target):
+        partitions = target[topic_id]
+        if topic_id not in subscribed:
+            kept = {each: kept[each] for each in kept if each != topic_id}
+        elif len(partitions) <= quota:
+            quota -= len(partitions)
+        else:
+            ordered = partition_order(partitions)
+            given_up += [(topic_id, partition) for partition in ordered[quota:]]
+            kept = dict(kept)
+            kept[topic_id] = frozenset(ordered[:quota])
+            if not quota:
+                del kept[topic_id]
+            quota = 0
+    return kept, quota, given_up
+
+
+def with_partitions(target: Assignment, added: Iterable[tuple[bytes, int]]) -> Assignment:
+    """A target with more partitions."""
+    by_topic: dict[bytes, set[int]] = {}
+    for topic_id, partition in added:
+        by_topic.setdefault(topic_id, set()).add(partition)
+    grown = dict(target)
+    for topic_id, partitions in by_topic.items():
+        grown[topic_id] = grown.get(topic_id, frozenset()) | partitions
+    return grown
+
+
+# Range.
+
+
+def _range(group: GroupSpec) -> dict[str, Assignment]:
+    """Every topic is cut into as many ranges as it has subscribers. The members take theirs in the order of their
+    instance ids, then of the member ids of those without one."""
+    members = sorted(
+        group.members,
+        key=lambda member_id: _position(group.members[member_id].instance_id, member_id),
+    )
+    subscribers: dict[bytes, int] = {}
+    for member_id in members:
+        for topic_id in group.members[member_id].topic_ids:
+            subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+    following: dict[bytes, tuple[int, int]] = {}
+    targets: dict[str, Assignment] = {}
+    for member_id in members:
+        target: Assignment = {}
+        for topic_id in group.members[member_id].topic_ids:
+            count = group.partition_counts[topic_id]
+            quota, extra_count = divmod(count, subscribers[topic_id])
+            start, taken = following.get(topic_id, (0, 0))
+            end = start + quota + (taken < extra_count)
+            following[topic_id] = end, taken + 1
+            if start < end:
+                target[topic_id] = frozenset(range(start, end))
+        targets[member_id] = target
+    return targets
+
+
+def _position(instance_id: str | None, member_id: str) -> tuple[bool, bytes]:
+    """The place of a member among the others: Java compares texts by their UTF-16 units."""
+    return instance_id is None, (instance_id or member_id).encode("utf-16-be", "surrogatepass")

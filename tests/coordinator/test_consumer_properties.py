@@ -1,0 +1,296 @@
+"""Random lives of consumer groups (KIP-848): what must hold whatever happens.
+
+No two members have a partition at a time. Members are given only what the coordinator keeps for them. Epochs only rise.
+Replay of the log equals the live state, and so does replay of its compacted half. Nobody is answered twice. In the end
+every partition of a topic with subscribers has one owner."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pykafkad.coordinator.consumer_group import ConsumerGroup
+from pykafkad.errors import name
+from tests.coordinator.consumer_world import ConsumerWorld
+
+GROUPS = ("g", "h")
+
+
+class Client:
+    """A process that is a member now and then. `member` is None while it is not running."""
+
+    def __init__(self, number, group, instance):
+        self.number = number
+        self.group = group
+        self.instance = instance
+        self.member = None
+        self.lives = 0
+
+
+class Life:
+    def __init__(self, seed):
+        self.random = random = Random(seed)
+        self.world = ConsumerWorld(
+            seed,
+            topics=(("t", 4), ("u", random.randrange(1, 6))),
+            group_consumer_max_size=random.choice((3, 100)),
+            group_consumer_assignment_interval_ms=random.choice((0, 1000)),
+        )
+        self.clients = [
+            Client(number, random.choice(GROUPS), f"i{number}" if random.random() < 0.3 else None)
+            for number in range(6)
+        ]
+        self.epochs = dict.fromkeys(GROUPS, 0)
+        self.seen = 0
+        self.actions = (
+            *[self.beat] * 12,
+            *[self.start] * 4,
+            self.lost_answer,
+            self.repeated,
+            self.early_report,
+            self.leave,
+            self.kill,
+            self.wait,
+            self.wait,
+            self.subscribe,
+            self.topics,
+            self.reload,
+            self.odd,
+        )
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.random.choice(self.actions)(self.random.choice(self.clients))
+            self.check()
+
+    # What clients do.
+
+    def start(self, client):
+        if client.member is not None:
+            return
+        client.lives += 1
+        client.member = self.world.member(
+            f"m{client.number}-{client.lives}",
+            group=client.group,
+            instance=client.instance,
+            topics=self.random.choice((("t",), ("t", "u"), ("u", "missing"), ())),
+            assignor=self.random.choice((None, None, "uniform", "range")),
+        )
+        self.beat(client)
+
+    def beat(self, client):
+        if client.member is not None and client.member.beat() in ("UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID"):
+            client.member = None
+
+    def lost_answer(self, client):
+        """The request arrives, its answer does not."""
+        if client.member is not None:
+            self.world.beat(client.member.request())
+
+    def repeated(self, client):
+        """A request arrives twice, and the first answer comes last."""
+        if client.member is not None:
+            request = client.member.request()
+            self.world.beat(request)
+            client.member.take(self.world.beat(request))
+
+    def early_report(self, client):
+        """A member that owns less than it was given: it has not taken its new partitions yet."""
+        member = client.member
+        if member is not None and member.owned and member.epoch > 0:
+            kept = {topic_id: {max(partitions)} for topic_id, partitions in list(member.owned.items())[:1]}
+            present, member.owned = member.owned, kept
+            request = member.request()
+            member.owned = present
+            answer = self.world.beat(request)
+            if answer.assignment is not None or answer.error_code:
+                member.take(answer)
+
+    def leave(self, client):
+        if client.member is not None and self.random.random() < 0.5:
+            client.member.leave(static=client.instance is not None and self.random.random() < 0.7)
+            client.member = None
+
+    def kill(self, client):
+        if self.random.random() < 0.3:
+            client.member = None
+
+    def subscribe(self, client):
+        if client.member is not None and client.member.epoch > 0:
+            client.member.change(self.random.choice((("t",), ("u",), ("t", "u"), ("v",))))
+
+    # What happens around them.
+
+    def wait(self, client):
+        self.world.advance(self.random.choice((0.3, 1.5, 20, 50)))
+
+    def topics(self, client):
+        cluster = self.world.metadata.topics
+        choice = self.random.random()
+        if choice < 0.3 and "v" not in cluster:
+            self.world.create("v", 2)
+        elif choice < 0.5 and "v" in cluster:
+            self.world.drop("v")
+        elif choice < 0.6 and len(cluster["t"].partitions) < 8:
+            self.world.grow("t", len(cluster["t"].partitions) + 1)
+
+    def reload(self, client):
+        if self.random.random() < 0.3:
+            self.world.restart()
+
+    def odd(self, client):
+        choice = self.random.random()
+        if choice < 0.2:
+            self.world.delete_group(client.group)
+        elif choice < 0.4:
+            stranger = self.world.member("stranger", group=client.group)
+            stranger.epoch = 7
+            assert stranger.beat() in ("UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", "GROUP_MAX_SIZE_REACHED")
+        elif choice < 0.6 and client.member is not None and client.member.epoch > 0:
+            assert client.member.world.beat(client.member.request(member_epoch=10**6)).error_code != 0
+        elif choice < 0.8 and client.member is not None and client.member.epoch > 0:
+            # A member that lies about what it owns is given nothing by it.
+            self.world.beat(
+                client.member.request(topic_partitions=self.clients[0].member.rows() if self.clients[0].member else [])
+            )
+
+    # What must hold.
+
+    def check(self):
+        shard = self.world.shard
+        for key, value in self.world.log[self.seen :]:
+            if key[:2] == b"\0\3" and value is None:
+                # The group was deleted. A new one of its name begins anew.
+                self.epochs = dict.fromkeys(GROUPS, 0)
+        self.seen = len(self.world.log)
+        for group_id in GROUPS:
+            group = shard.groups.get(group_id)
+            if not isinstance(group, ConsumerGroup):
+                self.epochs[group_id] = 0
+                continue
+            assert group.epoch >= self.epochs[group_id], "a group's epoch fell"
+            assert group.target_epoch <= group.epoch
+            self.epochs[group_id] = group.epoch
+            owners = {}
+            for member in group.members.values():
+                assert not any(
+                    partition in member.revoking.get(topic_id, ())
+                    for topic_id, partitions in member.assigned.items()
+                    for partition in partitions
+                )
+                assert member.epoch <= group.target_epoch
+                for partitions in (member.assigned, member.revoking):
+                    for topic_id, epochs in partitions.items():
+                        for partition, epoch in epochs.items():
+                            place = topic_id, partition
+                            assert place not in owners, f"{place} has two owners"
+                            owners[place] = member.member_id
+                            assert epoch <= max(member.epoch, 0)
+            indexed = {
+                (topic_id, partition): owner
+                for topic_id, partitions in group.owners.items()
+                for partition, owner in partitions.items()
+            }
+            assert indexed == owners
+            self.check_clients(group_id, group)
+
+    def check_clients(self, group_id, group):
+        """A member of the group that was answered has nothing but what the coordinator keeps for it."""
+        for client in self.clients:
+            member = None if client.member is None else group.members.get(client.member.member_id)
+            if client.group != group_id or member is None or client.member.epoch != member.epoch:
+                continue
+            for topic_id, partitions in client.member.owned.items():
+                kept = {**member.assigned.get(topic_id, {}), **member.revoking.get(topic_id, {})}
+                assert partitions <= set(kept), "a client has what is not kept for it"
+
+
+def hard_state(shard):
+    """The state that a restart must restore."""
+    state = {}
+    for group_id, group in shard.groups.items():
+        if isinstance(group, ConsumerGroup):
+            state[group_id] = (
+                group.epoch,
+                group.metadata_hash,
+                dict(group.members),
+                group.targets,
+                group.target_epoch,
+                group.target_timestamp_ms,
+                {
+                    regex: (pattern.topics, pattern.version, pattern.timestamp_ms)
+                    for regex, pattern in group.patterns.items()
+                },
+                group.static_members,
+                group.target_owners,
+                group.owners,
+                group.topic_counts,
+                group.regexes,
+                group.assignors,
+                group.classic_count,
+                group.classic_protocols,
+            )
+        else:
+            state[group_id] = group.state
+    return state
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_replay_equals_live_and_no_partition_has_two_owners(seed):
+    life = Life(seed)
+    for _ in range(3):
+        life.run(50)
+        assert hard_state(life.world.shard) == hard_state(life.world.replayed())
+    settle(life)
+    assert hard_state(life.world.shard) == hard_state(life.world.replayed())
+
+
+def settle(life):
+    """Without further changes the members that are left get all that they subscribe to, and only that."""
+    life.world.advance(200)
+    alive = [client for client in life.clients if client.member is not None]
+    for _ in range(12):
+        life.world.advance(1.5)
+        for client in alive:
+            life.beat(client)
+    life.check()
+    for group_id in GROUPS:
+        group = life.world.shard.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup) or not group.members:
+            continue
+        assert group.state == "Stable", group.members
+        topics = life.world.metadata.topics
+        wanted = {
+            (topics[topic].id, partition)
+            for member in group.members.values()
+            for topic in group.member_topics(member)
+            if topic in topics
+            for partition in range(len(topics[topic].partitions))
+        }
+        owned = {
+            (topic_id, partition)
+            for member in group.members.values()
+            for topic_id, partitions in member.assigned.items()
+            for partition in partitions
+        }
+        assert owned == wanted
+        for client in alive:
+            if client.member is not None and client.group == group_id and client.member.member_id in group.members:
+                kept = group.members[client.member.member_id].assigned
+                assert client.member.owned == {topic_id: set(partitions) for topic_id, partitions in kept.items()}
+    life.world.advance(200)
+    assert all(group.state == "Empty" for group in life.world.shard.groups.values())
+    assert set(life.world.timers) == {("expiry",)}
+
+
+def test_the_same_seed_gives_the_same_log():
+    first, second = Life(7), Life(7)
+    first.run(200)
+    second.run(200)
+    assert first.world.log == second.world.log
+
+
+def test_errors_have_names():
+    world = ConsumerWorld()
+    assert name(world.beat(world.member("a").request(member_epoch=3)).error_code) == "GROUP_ID_NOT_FOUND"
