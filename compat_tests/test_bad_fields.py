@@ -27,8 +27,8 @@ from pykafkad.handlers import table
 from pykafkad.wire import messages, notation
 from tests.wire.values import Values
 
-SETTINGS = {"group.coordinator.rebalance.protocols": "classic"}
-SWITCHED_OFF = ("group.version", "share.version", "streams.version")
+SETTINGS = {"group.coordinator.rebalance.protocols": "classic,consumer"}
+SWITCHED_OFF = ("share.version", "streams.version")
 SAFE_DOWNGRADE = 2
 SHOWN_DIFFERENCES = 40
 

@@ -41,7 +41,6 @@ ALLOWED = (
             "ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served."
         )
         for name in (
-            "group.version",
             "share.version",
             "streams.version",
         )

@@ -12,17 +12,21 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # The APIs that pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 74, 75, 80, 81}
-# ConsumerGroupHeartbeat is listed and refused, as by a Kafka with the feature off.
-TOLD = PROMISED | {68}
+PROMISED = {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 68, 69, 74, 75, 80, 81}
 
 # A feature is listed and finalized once its APIs are served, because clients rely on it.
-PROMISED_FEATURES = ("eligible.leader.replicas.version", "kraft.version", "metadata.version", "transaction.version")
+PROMISED_FEATURES = (
+    "eligible.leader.replicas.version",
+    "group.version",
+    "kraft.version",
+    "metadata.version",
+    "transaction.version",
+)
 
 
 def of_promised(answer: Any) -> Any:
     """The answer reduced to the APIs and features that pykafkad promises."""
-    answer.api_keys = [row for row in answer.api_keys if row.api_key in TOLD]
+    answer.api_keys = [row for row in answer.api_keys if row.api_key in PROMISED]
     answer.supported_features = [row for row in answer.supported_features if row.name in PROMISED_FEATURES]
     answer.finalized_features = [row for row in answer.finalized_features if row.name in PROMISED_FEATURES]
     return answer
@@ -35,7 +39,7 @@ def served_apis(broker: Exchange) -> None:
         fields = {"client_software_name": "scenario", "client_software_version": "1.0"}
         answer = of_promised(broker.ask("ApiVersions", version, **fields))
         assert answer.error_code == 0
-        assert {row.api_key for row in answer.api_keys} == TOLD
+        assert {row.api_key for row in answer.api_keys} == PROMISED
 
 
 @scenario

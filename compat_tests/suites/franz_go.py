@@ -63,7 +63,6 @@ SUITE = Suite(
     prepare=lambda: built(f"franz-go-{VERSION}", FETCH, build),
     run=run,
     differences={
-        "Test848RegexBrokerResolves": "the consumer group protocol of KIP-848 is not offered yet",
         "TestConsumeRegexShareSkipsInternal": "share groups are not offered yet",
         "TestShareGroup*": "share groups are not offered yet",
     },

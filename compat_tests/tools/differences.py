@@ -22,10 +22,10 @@ ALLOWED = (
     Difference(
         "apis-versions",
         "broker-api-versions*",
-        r"^[-+]\t(ConsumerGroup(Heartbeat|Describe)|Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
+        r"^[-+]\t(Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
         r"|(Initialize|Read|Write|Delete)ShareGroupState(Summary)?|StreamsGroup(Heartbeat|Describe)"
         r"|(Describe|Alter|Delete)ShareGroupOffsets)\(",
-        "The groups of KIP-848, KIP-932 and KIP-1071 are refused as with their features off, and not advertised.",
+        "The groups of KIP-932 and KIP-1071 are refused as with their features off, and not advertised.",
     ),
     Difference(
         "configs-of-a-broker",
@@ -42,16 +42,9 @@ ALLOWED = (
         "pykafkad is told its address on its command line, and needs no second listener for its controller.",
     ),
     Difference(
-        "groups-described",
-        'consumer-groups --describe --group ""',
-        r"GroupIdNotFound|InvalidGroupId",
-        "Kafka refuses the empty name in ConsumerGroupDescribe, which is not offered yet; the older API says that "
-        "there is no such group.",
-    ),
-    Difference(
         "quorum-features-*",
         "*features*",
-        r"\b(group|share|streams)\.version\b",
+        r"\b(share|streams)\.version\b",
         "No feature is offered before its APIs are.",
     ),
     Difference(

@@ -42,10 +42,11 @@ class Subscriber:
 class GroupSpec:
     """A group as an assignor sees it.
 
-    `partition_counts` has every topic that a member subscribes to. `owners` says who has which partition as a target,
-    also of members that have just gone. `is_homogeneous`: all members subscribe to the same topics."""
+    `members` are in the order in which they joined, `newest` is one that joins now. `partition_counts` has every topic
+    that a member subscribes to. `owners` says who has which partition as a target, also of members that have just gone.
+    `is_homogeneous`: all members subscribe to the same topics."""
 
-    __slots__ = ("is_homogeneous", "members", "owners", "partition_counts")
+    __slots__ = ("is_homogeneous", "members", "newest", "owners", "partition_counts")
 
     def __init__(
         self,
@@ -53,7 +54,9 @@ class GroupSpec:
         partition_counts: Mapping[bytes, int],
         owners: Mapping[bytes, Mapping[int, str]],
         is_homogeneous: bool,
+        newest: str | None = None,
     ) -> None:
+        self.newest = newest
         self.members = members
         self.partition_counts = partition_counts
         self.owners = owners
@@ -75,6 +78,9 @@ def assign(name: str, group: GroupSpec) -> dict[str, Assignment]:
 
 # Java's hash maps.
 
+_FIBONACCI = -7046029254386353131
+"""With this factor Kafka's tables of a group's members spread their keys."""
+
 
 def _spread(value: int) -> int:
     value &= 0xFFFF_FFFF
@@ -95,11 +101,20 @@ def copied_capacity(size: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
-def member_order(member_ids: Iterable[str]) -> list[str]:
-    """Member ids in the order of a Java hash map with these keys."""
-    members = list(member_ids)
-    mask = grown_capacity(len(members)) - 1
-    return sorted(members, key=lambda member_id: _spread(java_hash(member_id)) & mask)
+def member_order(group: GroupSpec) -> list[str]:
+    """The group's member ids in the order of Kafka's hash map of them. Keys that share a bucket are in the order in
+    which they were put: first those of the group in the order of its own table, then a new one."""
+    hashes = {member_id: java_hash(member_id) for member_id in group.members}
+    known = [member_id for member_id in reversed(hashes) if member_id != group.newest]
+    slots = 2
+    while len(known) * 0.75 > slots:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+    known.sort(key=lambda member_id: (hashes[member_id] * _FIBONACCI & 0xFFFF_FFFF_FFFF_FFFF) >> shift)
+    if group.newest is not None:
+        known.append(group.newest)
+    mask = grown_capacity(len(known)) - 1
+    return sorted(known, key=lambda member_id: _spread(hashes[member_id]) & mask)
 
 
 def topic_order(topic_ids: Iterable[bytes]) -> list[bytes]:
@@ -127,7 +142,7 @@ def partition_order(partitions: Iterable[int]) -> list[int]:
 
 
 def _uniform(group: GroupSpec) -> dict[str, Assignment]:
-    members = member_order(group.members)
+    members = member_order(group)
     topics = topic_order(group.members[members[0]].topic_ids)
     if not topics:
         return {}

@@ -34,7 +34,7 @@ class _Balancing:
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
-        self.members = member_order(group.members)
+        self.members = member_order(group)
         self.sizes = [0] * len(self.members)
         self.subscribers: dict[bytes, list[int]] = {}
         for index, member_id in enumerate(self.members):

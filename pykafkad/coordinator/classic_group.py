@@ -204,7 +204,7 @@ class ClassicGroup:
             return error_code
         return NONE if generation == self.generation else ILLEGAL_GENERATION
 
-    def check_commit(self, request: messages.OffsetCommitRequest) -> int:
+    def check_commit(self, request: messages.OffsetCommitRequest, has_member_epochs: bool = True) -> int:
         """The error code that refuses a commit of offsets as a whole, or NONE.
 
         Administrators, and consumers that choose their partitions themselves, commit with generation -1. They may do
@@ -222,6 +222,10 @@ class ClassicGroup:
         return errors.REBALANCE_IN_PROGRESS if self.state is COMPLETING_REBALANCE else NONE
 
     # What a shard asks of a group of any type.
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> int:
+        """NONE: members of the classic protocol may always read offsets."""
+        return NONE
 
     @property
     def is_empty(self) -> bool:

@@ -168,23 +168,32 @@ class ConsumerGroup:
         """The records that delete the group, without its offsets."""
         return consumer_records.group_tombstones(self.group_id, list(self.members), self.patterns)
 
-    def check_commit(self, request: messages.OffsetCommitRequest) -> int:
-        """The error code that refuses a commit as a whole, or NONE. A member that has not heard of its new epoch yet
-        may commit what it had before: `check_committed_partition`."""
+    def check_commit(self, request: messages.OffsetCommitRequest, has_member_epochs: bool = True) -> int:
+        """The error code that refuses a commit as a whole, or NONE. `has_member_epochs`: the request is of a version
+        (9 and later) that members of the consumer protocol may use.
+
+        A member may name an older epoch than its own, if it had all partitions of the request in that epoch: it may not
+        have heard of the new one yet (KIP-1251).
+        """
         epoch = request.generation_id_or_member_epoch
         if epoch < 0 and not self.members:
             return NONE
         member = self.members.get(request.member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID
-        return self.stale_error(member) if epoch > member.epoch else NONE
-
-    def commits_epochs_from(self, request: messages.OffsetCommitRequest) -> ConsumerMember | None:
-        """The member whose partitions decide what it may commit, because it names an older epoch than its own."""
-        member = self.members.get(request.member_id)
-        if member is not None and request.generation_id_or_member_epoch < member.epoch:
-            return member
-        return None
+        if member.classic is None and not has_member_epochs:
+            return UNSUPPORTED_VERSION
+        if epoch == member.epoch:
+            return NONE
+        if epoch < member.epoch:
+            since = [
+                member.assignment_epoch(topic.topic_id, partition.partition_index)
+                for topic in request.topics
+                for partition in topic.partitions
+            ]
+            if since and all(each is not None and each <= epoch for each in since):
+                return NONE
+        return self.stale_error(member)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> int:
         """The error code that refuses an OffsetFetch, or NONE. Administrators name no member."""
@@ -199,11 +208,6 @@ class ConsumerGroup:
     def stale_error(member: ConsumerMember) -> int:
         """The error of a request with another epoch than the member's."""
         return STALE_MEMBER_EPOCH if member.classic is None else ILLEGAL_GENERATION
-
-    def check_commit_version(self, member_id: str, version: int) -> int:
-        """UNSUPPORTED_VERSION for OffsetCommit before version 9, which has no member epochs, or NONE."""
-        member = self.members.get(member_id)
-        return UNSUPPORTED_VERSION if member is not None and member.classic is None and version < 9 else NONE
 
     # Deadlines. One timer per group is set to the earliest. When it fires, all are looked at.
 

@@ -91,11 +91,11 @@ def _heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> 
         classic=None,
     )
     updated = change.update(member, updated, owned)
-    group.expect(step, SESSION, member_id, group_settings.number(shard, group.group_id, "consumer.session.timeout.ms"))
+    group.expect(step, SESSION, member_id, group_settings.number(shard, group.group_id, "consumer_session_timeout_ms"))
     response = messages.ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=updated.epoch,
-        heartbeat_interval_ms=group_settings.number(shard, group.group_id, "consumer.heartbeat.interval.ms"),
+        heartbeat_interval_ms=group_settings.number(shard, group.group_id, "consumer_heartbeat_interval_ms"),
     )
     # A member that sends all about itself has lost what it knew, and gets its assignment again.
     is_full = (
@@ -347,6 +347,7 @@ class Change:
                 counts[each.assignor] = counts.get(each.assignor, 0) + change
         name = preferred({each: count for each, count in counts.items() if count > 0})
         spec = self.spec(members, before, self.counts(member, updated), self.regexes(member, updated))
+        spec.newest = updated.member_id if updated.member_id not in group.members else None
         targets = assignors.assign(name or self.shard.settings.group_consumer_assignors[0], spec)
         group_id = group.group_id
         for member_id in members:
@@ -359,7 +360,7 @@ class Change:
     def may_assign(self) -> bool:
         """Whether the last target is as old as the group's assignment interval."""
         group = self.group
-        interval_ms = group_settings.number(self.shard, group.group_id, "consumer.assignment.interval.ms")
+        interval_ms = group_settings.number(self.shard, group.group_id, "consumer_assignment_interval_ms")
         since_ms = group.target_timestamp_ms
         return not since_ms or not interval_ms or self.step.now_ms >= since_ms + interval_ms
 

@@ -22,7 +22,7 @@ RECORDS = consumer_group.RECORDS
 
 def loaded(shard: GroupShard, step: Step, group: ConsumerGroup) -> None:
     """All members get a whole session, and those that must give up partitions the whole time for it."""
-    session_ms = group_settings.number(shard, group.group_id, "consumer.session.timeout.ms")
+    session_ms = group_settings.number(shard, group.group_id, "consumer_session_timeout_ms")
     for member in group.members.values():
         group.expect(step, SESSION, member.member_id, session_ms)
         if member.state == UNREVOKED_PARTITIONS:

@@ -5,23 +5,36 @@ from __future__ import annotations
 TYPE_GROUP = 32
 """The type of config resource whose name is a group id."""
 
+BOUNDS = {
+    "consumer_session_timeout_ms": (
+        "group_consumer_min_session_timeout_ms",
+        "group_consumer_max_session_timeout_ms",
+    ),
+    "consumer_heartbeat_interval_ms": (
+        "group_consumer_min_heartbeat_interval_ms",
+        "group_consumer_max_heartbeat_interval_ms",
+    ),
+    "consumer_assignment_interval_ms": (
+        "group_consumer_min_assignment_interval_ms",
+        "group_consumer_max_assignment_interval_ms",
+    ),
+}
+"""Setting of a group to the broker's settings that bound it."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.shard import GroupShard
 
 
 def number(shard: GroupShard, group_id: str, name: str) -> int:
-    """The value of a number such as `consumer.session.timeout.ms`. A value that the group was given before the broker's
-    bounds (`group.consumer.min.session.timeout.ms`) were moved is moved with them."""
+    """The value of a setting such as `consumer_session_timeout_ms`. A value that the group was given before the
+    broker's bounds were moved is moved with them."""
     settings = shard.settings
-    text = None if shard.metadata is None else shard.metadata.configs(TYPE_GROUP, group_id).get(name)
+    own = {} if shard.metadata is None else shard.metadata.configs(TYPE_GROUP, group_id)
+    text = own.get(name.replace("_", ".")) if own else None
     if text is None:
-        broker_value: int = getattr(settings, "group_" + name.replace(".", "_"))
+        broker_value: int = getattr(settings, f"group_{name}")
         return broker_value
-    kind, _, rest = name.replace(".", "_").partition("_")
-    least = getattr(settings, f"group_{kind}_min_{rest}", None)
-    most = getattr(settings, f"group_{kind}_max_{rest}", None)
-    value = int(text)
-    if least is not None:
-        value = max(value, least)
-    return value if most is None else min(value, most)
+    least, most = BOUNDS[name]
+    value: int = min(max(int(text), getattr(settings, least)), getattr(settings, most))
+    return value

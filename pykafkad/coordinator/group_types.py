@@ -88,8 +88,12 @@ if TYPE_CHECKING:
         def is_empty(self) -> bool:
             """Whether the group can be deleted."""
 
-        def check_commit(self, request: messages.OffsetCommitRequest) -> int:
-            """The error code that refuses a commit of offsets as a whole, or NONE."""
+        def check_commit(self, request: messages.OffsetCommitRequest, has_member_epochs: bool = True) -> int:
+            """The error code that refuses a commit of offsets as a whole, or NONE. `has_member_epochs`: the request is
+            of a version (9 and later) that members of the consumer protocol may use."""
+
+        def check_fetch(self, member_id: str | None, epoch: int) -> int:
+            """The error code that refuses a member's OffsetFetch, or NONE."""
 
         def check_offset_delete(self) -> int:
             """The error code that refuses an OffsetDelete as a whole, or NONE."""

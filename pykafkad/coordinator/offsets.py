@@ -254,7 +254,7 @@ def check_commit(group: Group | None, request: messages.OffsetCommitRequest, gro
     """The error code that refuses a whole commit, or NONE. Offsets of an unknown group can be committed with generation
     -1, as administrators and consumers that choose their partitions themselves do."""
     if group is not None:
-        return group.check_commit(request)
+        return group.check_commit(request, has_member_epochs=group_id_not_found)
     if request.generation_id_or_member_epoch < 0:
         return errors.NONE
     return errors.GROUP_ID_NOT_FOUND if group_id_not_found else errors.ILLEGAL_GENERATION

@@ -30,6 +30,8 @@ RECORDS_PER_STEP = 200
 RECORDS_PER_APPEND = 1_000
 """The most tombstones of an expiry check or of a topic deletion in one batch. They need not be written together."""
 
+_GIVE_WAY = (group_types.CONSUMER, group_types.STREAMS)
+
 _GROUP_TIMERS = {
     TIMER_SESSION: membership.session_timer_fired,
     TIMER_JOIN: rebalance.join_timer_fired,
@@ -153,13 +155,19 @@ class GroupShard:
 
     def _join(self, step: Step, event: events.JoinGroup) -> None:
         group_id = event.request.group_id
+        other = self.groups.get(group_id)
+        if other is not None and other.type in _GIVE_WAY and other.is_empty and not event.request.member_id:
+            # An empty group of these types becomes a classic one when a classic member joins.
+            step.append(other.tombstones())
+            other.cancel_timers(step)
+            del self.groups[group_id]
         group, is_ours = self._classic(step, event)
         if not is_ours:
             return
         if group is not None:
             membership.join(step, group, event)
         elif group_id in self.groups:
-            step.reply(event.token, rebalance.join_error(errors.INCONSISTENT_GROUP_PROTOCOL, event.request.member_id))
+            step.reply(event.token, rebalance.join_error(errors.INCONSISTENT_GROUP_PROTOCOL))
         elif event.request.member_id:
             step.reply(event.token, rebalance.join_error(errors.UNKNOWN_MEMBER_ID, event.request.member_id))
         else:
@@ -369,6 +377,15 @@ class GroupShard:
                 for member in group.members.values()
             ],
         )
+
+    def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> int:
+        """The error code that refuses a member's OffsetFetch, or NONE."""
+        group = self.groups.get(group_id)
+        return errors.NONE if group is None else group.check_fetch(member_id, member_epoch)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether there is a group of any type with this id."""
+        return group_id in self.groups
 
     def listed(self) -> list[messages.ListGroupsResponse.ListedGroup]:
         """A row of ListGroups for every group."""

@@ -3,7 +3,7 @@
 Deletes empty groups with their offsets. Each group has its own error: NON_EMPTY_GROUP while it has members,
 GROUP_ID_NOT_FOUND if it does not exist.
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """DescribeGroups, versions 0 to 6.
 
 The state, protocol and members of groups, with the members' metadata (while the group is stable) and assignments. A
-group that does not exist is Dead without an error before version 6, and GROUP_ID_NOT_FOUND from version 6 (KIP-1043).
+group that does not exist, or is not a classic group, is Dead without an error before version 6, and GROUP_ID_NOT_FOUND
+from version 6 (KIP-1043).
 Version 3 adds the caller's operations on request, version 4 instance ids.
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -57,5 +58,5 @@ def _describe(ctx: Context, group_id: str) -> messages.DescribeGroupsResponse.De
         group_id=group_id,
         group_state=DEAD,
         error_code=errors.GROUP_ID_NOT_FOUND,
-        error_message=f"Group {group_id} not found.",
+        error_message=f"Group {group_id} {'is not a classic group' if shard.has_group(group_id) else 'not found'}.",
     )

@@ -3,7 +3,7 @@
 Keeps a member's session alive. REBALANCE_IN_PROGRESS asks the member to join again. While the coordinator loads the
 group, the answer is success, as in Kafka. Version 3 adds static members (KIP-345).
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations

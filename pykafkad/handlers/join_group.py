@@ -5,7 +5,7 @@ empty one. Versions: 1 a rebalance timeout (before, the session timeout serves);
 once with the id to use (MEMBER_ID_REQUIRED, KIP-394); 5 static members (KIP-345); 7 a protocol type in the answer, and
 the protocol name may be null; 8 a reason, for logs; 9 a static leader that returns may skip the assignment (KIP-814).
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations

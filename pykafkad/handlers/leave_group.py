@@ -4,7 +4,7 @@ Before version 3 one member leaves and the answer is one error code. From versio
 id or, when an administrator removes static members, by instance id (KIP-345); each has its row. Version 5 adds a
 reason.
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations

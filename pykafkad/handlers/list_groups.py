@@ -3,7 +3,7 @@
 Every group of this broker's coordinator that the caller may describe. Version 4 adds a filter by state, and the state
 in the answer (KIP-518); version 5 a filter by type (KIP-848). Filters ignore case. An unknown type matches nothing.
 
-Gaps: the only group type is `classic`; groups of other protocols do not exist yet.
+Gaps: none. (The types are those of `coordinator/group_types.py`.)
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ read, have their own errors; the others are written as one batch. Versions 2 to 
 leave it to the broker (KIP-211). Version 6 adds leader epochs, 7 static members; from 9 an unknown group is
 GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names.
 
-Gaps: none. (Member epochs belong to groups of KIP-848, which do not exist yet.)
+Members of KIP-848 need version 9: the generation is then their epoch (else STALE_MEMBER_EPOCH).
+
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ instead of names.
 With `require_stable` a partition for which a transaction has committed an offset, and has not ended, is
 UNSTABLE_OFFSET_COMMIT (KIP-447).
 
-Gaps: member epochs (9) are ignored: they concern groups of KIP-848, which do not exist yet.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None,
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
     shard, error_code = ctx.groups.shard_for(group.group_id)
+    error_code = error_code or shard.check_fetch(group.group_id, group.member_id, group.member_epoch)
     if error_code:
         return _group_error(ctx.version, group, error_code)
     if group.topics is None:

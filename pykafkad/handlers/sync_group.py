@@ -3,7 +3,7 @@
 The answer waits until the leader has sent the assignment; then each member gets its part. Version 3 adds static members
 (KIP-345). From version 5 protocol type and name are required and must be the group's (KIP-559).
 
-Gaps: none. (Groups of other protocols than the classic one do not exist yet.)
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -123,14 +123,13 @@ _LOGIN_STAGES = {
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_NO_CONSUMER_GROUPS = "the consumer group protocol of KIP-848 is not offered yet; classic groups are"
 _NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
 _NO_SASL = "no SASL listeners yet: every connection counts as authenticated"
 _NO_TOKENS = "no SASL and TLS listeners yet: every caller is refused"
 _NO_LOGIN = "kept and shown, but nobody can log in with them yet"
 _NOT_ENFORCED = "kept and shown, but not enforced yet"
-_FEATURES = "features whose APIs are not offered yet (KIP-848, share and streams groups) can only be set to 0"
+_FEATURES = "features whose APIs are not offered yet (share and streams groups) can only be set to 0"
 _NO_QUOTAS = "no quotas yet: none is ever exceeded"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
@@ -187,25 +186,20 @@ ROWS: tuple[Api, ...] = (
     _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
     _row(3, "Metadata", "0-13"),
     _row(8, "OffsetCommit", "2-10"),
-    _row(
-        9,
-        "OffsetFetch",
-        "1-10",
-        "member epochs of KIP-848 are ignored",
-    ),
+    _row(9, "OffsetFetch", "1-10"),
     _row(10, "FindCoordinator", "0-6", _NO_SHARE_GROUPS),
     _row(11, "JoinGroup", "0-9"),
     _row(12, "Heartbeat", "0-4"),
     _row(13, "LeaveGroup", "0-5"),
     _row(14, "SyncGroup", "0-5"),
     _row(15, "DescribeGroups", "0-6"),
-    _row(16, "ListGroups", "0-5", "the only group type is classic"),
+    _row(16, "ListGroups", "0-5"),
     _row(17, "SaslHandshake", "0-1", _NO_SASL),
     _row(
         18,
         "ApiVersions",
         "0-4",
-        "features whose APIs are not offered yet (KIP-848, share and streams groups) are not finalized",
+        "features whose APIs are not offered yet (share and streams groups) are not finalized",
     ),
     _row(19, "CreateTopics", "2-7", _NO_QUOTAS),
     _row(20, "DeleteTopics", "1-6", _NO_QUOTAS),
@@ -252,10 +246,8 @@ ROWS: tuple[Api, ...] = (
     ),
     _row(65, "DescribeTransactions", "0"),
     _row(66, "ListTransactions", "0-2", "without google-re2 every pattern is INVALID_REGULAR_EXPRESSION"),
-    # Kafka advertises it with the feature off too. librdkafka shows the refusal as a fatal error; without the key it
-    # retries silently.
-    _refused(68, "ConsumerGroupHeartbeat", "0-1", _NO_CONSUMER_GROUPS, advertised=True),
-    _refused(69, "ConsumerGroupDescribe", "0-1", _NO_CONSUMER_GROUPS),
+    _row(68, "ConsumerGroupHeartbeat", "0-1", "patterns need google-re2: without it they are refused"),
+    _row(69, "ConsumerGroupDescribe", "0-1"),
     # Kafka advertises these two only with a telemetry plug-in, ApiVersions with pykafkad.client.telemetry.enable.
     _row(
         71,

@@ -10,10 +10,10 @@ Clients rely on finalized levels, so a new cluster finalizes only features that 
 
 * `transaction.version` 2, as in a new 4.3.1 cluster: producers do not send AddPartitionsToTxn, and each end of a
   transaction raises their epoch (KIP-890).
+* `group.version` 1, as in a new 4.3.1 cluster: consumer groups of KIP-848.
 
-Kafka 4.3.1 also finalizes `group.version` (KIP-848 consumers), `share.version` and `streams.version`. This release does
-not serve their APIs yet. Such levels in a log that Kafka wrote are kept, because Kafka may take the log back, and are
-not shown to clients.
+Kafka 4.3.1 also finalizes `share.version` and `streams.version`. This release does not serve their APIs yet. Such
+levels in a log that Kafka wrote are kept, because Kafka may take the log back, and are not shown to clients.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
 # Name: (lowest level, highest level) that this release supports.
 SUPPORTED = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
     TRANSACTION_VERSION: (0, 2),
@@ -52,7 +54,6 @@ CORDONED_SINCE = 30
 
 # Levels that the log of a Kafka 4.3 may have, of features whose APIs are not served.
 CARRIED = {
-    "group.version": (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
 }
@@ -61,6 +62,7 @@ CARRIED = {
 BOOTSTRAP = {
     METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
+    GROUP_VERSION: 1,
     TRANSACTION_VERSION: 2,
 }
 

@@ -292,6 +292,12 @@ class CoordinatorHost:
             deleted = events.TopicsDeleted([(topic.name, topic.id) for topic in delta.topics_deleted])
             for runner in list(self._runners.values()):
                 runner.tell(deleted)
+        if delta.topics_deleted or delta.topics_created or delta.partitions:
+            names = [topic.name for topic in (*delta.topics_deleted, *delta.topics_created)]
+            names += [topic for topic, _ in delta.partitions]
+            changed = events.MetadataChanged(list(dict.fromkeys(names)), bool(delta.topics_created))
+            for runner in list(self._runners.values()):
+                runner.tell(changed)
 
     def _runner(self, key: str) -> tuple[ShardRunner | None, int]:
         """The runner that serves a key and NONE, or None and the error for its clients."""

@@ -25,7 +25,7 @@ def test_describe_apis_lists_the_offered_apis(capsys: pytest.CaptureFixture[str]
     wanted = {
         "LeaderAndIsr": ("removed", "-", "none"),
         "Vote": ("controller", "-", "0-2"),
-        "EndTxn": ("refused", "0-5", "0-5"),
+        "EndTxn": ("offered", "0-5", "0-5"),
     }
     assert {
         line["name"]: (line["state"], line["versions"], line["kafka_versions"])

@@ -32,6 +32,7 @@ class Settings:
     group_consumer_assignment_interval_ms = 1_000
     group_consumer_min_assignment_interval_ms = 0
     group_consumer_max_assignment_interval_ms = 15_000
+    group_coordinator_rebalance_protocols = frozenset(("classic", "consumer", "streams"))
     group_consumer_max_size = 2**31 - 1
     group_consumer_assignors = ("uniform", "range")
     group_consumer_migration_policy = "bidirectional"

@@ -144,6 +144,15 @@ VALUES: dict[str, dict[str, object]] = {
         "forgotten_topics_data": [],
         "group_id": SHARE_GROUP,
     },
+    "ConsumerGroupHeartbeat": {
+        "member_epoch": 0,
+        "instance_id": None,
+        "rack_id": None,
+        "rebalance_timeout_ms": 10_000,
+        "subscribed_topic_regex": None,
+        "server_assignor": None,
+        "topic_partitions": [],
+    },
     "AlterShareGroupOffsets": {"group_id": SHARE_GROUP},
     "DeleteShareGroupOffsets": {"group_id": SHARE_GROUP},
     "LeaveGroup": {"member_id": "", "members.group_instance_id": None},
@@ -203,6 +212,7 @@ CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int]
 
 # Rules that no request to this broker can reach yet, with the reason.
 UNREACHABLE = {
+    "ConsumerGroupDescribe": "the group of the walk has no members with topics; the handler's own test has",
     "CreateDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeTransactions": "there are no transactions whose topics could be described",

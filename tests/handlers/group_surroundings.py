@@ -136,6 +136,7 @@ def image() -> Image:
 
 class Broker:
     epoch = 9
+    rack = None
     fenced = False
 
 

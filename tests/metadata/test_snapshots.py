@@ -208,6 +208,7 @@ def test_formatting_writes_a_snapshot_with_the_voters():
     assert [(level.name, level.feature_level) for level in levels] == [
         ("metadata.version", 30),
         ("eligible.leader.replicas.version", 1),
+        ("group.version", 1),
         ("transaction.version", 2),
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import record_codec, snapshot_policy, snapshots
+from pykafkad.metadata import features, record_codec, snapshot_policy, snapshots
 from pykafkad.server import metadata_snapshots
 from pykafkad.server.metadata_snapshots import MetadataSnapshots
 from pykafkad.wire import messages
@@ -81,7 +81,8 @@ def disk():
 def test_a_new_directory_has_what_formatting_leaves(disk):
     World("/data", disk=disk).stop()
     assert kept(disk) == [snapshots.file_name(0, 0)]
-    assert len(list(snapshots.read(disk.read("/data/bootstrap.checkpoint")))) == 4
+    # The header, the levels of features and the footer.
+    assert len(list(snapshots.read(disk.read("/data/bootstrap.checkpoint")))) == 2 + len(features.BOOTSTRAP)
 
 
 def test_a_snapshot_is_made_of_so_many_bytes_and_a_start_reads_it(disk):
