@@ -16,6 +16,8 @@ from pykafkad import errors
 from pykafkad.wire.batch import build_batch
 
 PLAIN, COMPACTED, TRANSACTIONAL = "plain", "compacted", "transactional"
+IN_TRANSACTIONS = "in-transactions"
+"""The group whose offsets are committed in transactions only."""
 PARTITIONS = {PLAIN: 3, COMPACTED: 2, TRANSACTIONAL: 2}
 SMALL_SEGMENTS = {"internal.segment.bytes": "16384"}
 CONFIGS = {
@@ -43,6 +45,8 @@ class Sequence:
         self.transactional_id = transactional_id
         self.ids = {"producer_id": producer_id, "producer_epoch": epoch}
         self.next: dict[tuple[str, int], int] = {}
+        # What the transaction commits for the group `IN_TRANSACTIONS`: offset and metadata.
+        self.committed = (0, "")
 
 
 class ExpectedContent:
@@ -63,6 +67,7 @@ class ExpectedContent:
         # The producer that writes during all turns.
         self.last_of_sequence = (b"", 0)
         self.open: Sequence | None = None
+        self.open_rows: set[tuple[str, int, int]] = set()
         self.turn = 0
         self.broker: Exchange
 
@@ -126,7 +131,7 @@ class ExpectedContent:
             assert answer.topics[0].error_code == 0, answer
             self.broker.topic_id(topic)
 
-    def write(self, *, is_kafka: bool) -> None:
+    def write(self) -> None:
         """Add what one broker's turn adds."""
         self.turn += 1
         now_ms = int(time.time() * 1000)
@@ -150,8 +155,7 @@ class ExpectedContent:
         for number in range(6):
             self.batch((TRANSACTIONAL, number % 2), [(b"between", b"%d" % self.turn + b"." * 3000, [], now_ms)])
         self.go_on_with_sequence(now_ms)
-        if is_kafka:
-            self.write_transactions(now_ms)
+        self.write_transactions(now_ms)
         self.delete_records((PLAIN, 1))
         self.commit()
         self.alter_configs()
@@ -177,27 +181,35 @@ class ExpectedContent:
             gap = bytes(build_batch([(None, b"gap")], **self.sequence.ids, base_sequence=sequence, timestamp_ms=1))
             assert self.produce((PLAIN, 0), gap)[0] == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    # -- transactions: by a real Kafka's coordinator -------------------------------------------------------------------
+    # -- transactions --------------------------------------------------------------------------------------------------
 
     def write_transactions(self, now_ms: int) -> None:
         """Write a committed and an aborted transaction, each over two partitions and twice.
 
-        One more transaction stays open until Kafka serves the directory again.
+        One more transaction stays open. The broker that serves the directory next ends it, in turn with a commit and
+        with an abort.
         """
         if self.open is not None:
-            self.end(self.open, is_commit=True)
+            is_commit = self.turn % 4 < 2
+            if not is_commit:
+                self.aborted |= self.open_rows
+            self.end(self.open, is_commit=is_commit)
         for is_commit in (True, False, True, False):
             sequence = self.new_producer("decided")
-            self.transact(sequence, (0, 1), now_ms, b"committed" if is_commit else b"aborted")
+            rows = self.transact(sequence, (0, 1), now_ms, b"committed" if is_commit else b"aborted")
+            if not is_commit:
+                self.aborted |= rows
             self.end(sequence, is_commit=is_commit)
         self.wait_until_stable()
         self.open = self.new_producer("open")
-        offset = self.transact(self.open, (0,), now_ms, b"undecided")
+        self.open_rows = self.transact(self.open, (0,), now_ms, b"undecided")
         self.batch((TRANSACTIONAL, 0), [(b"behind", b"the open one", [], now_ms)])
-        self.stable_offsets = {(TRANSACTIONAL, 0): offset}
+        self.stable_offsets = {(TRANSACTIONAL, 0): min(offset for _, _, offset in self.open_rows)}
 
-    def transact(self, sequence: Sequence, partitions: tuple[int, ...], now_ms: int, value: bytes) -> int:
-        """Write three batches to each partition; returns the first offset in the first partition."""
+    def transact(
+        self, sequence: Sequence, partitions: tuple[int, ...], now_ms: int, value: bytes
+    ) -> set[tuple[str, int, int]]:
+        """Write three batches to each partition, and offsets of a group; returns where the records stand."""
         topic = part("AddPartitionsToTxn", "AddPartitionsToTxnTopic", name=TRANSACTIONAL, partitions=list(partitions))
         transaction = {
             "v3_and_below_transactional_id": sequence.transactional_id,
@@ -213,17 +225,33 @@ class ExpectedContent:
                 )
             ),
         )
-        offsets = []
+        found = set()
         for each in range(3):
             for index in partitions:
                 rows = [
                     (b"in a transaction", value + b" %d.%d" % (self.turn, each), [], now_ms),
                     (None, None, [], now_ms + 1),
                 ]
-                offsets.append(self.batch((TRANSACTIONAL, index), rows, sequence, codec=each, is_transactional=True))
-                if value == b"aborted":
-                    self.aborted |= {(TRANSACTIONAL, index, offsets[-1]), (TRANSACTIONAL, index, offsets[-1] + 1)}
-        return offsets[0]
+                offset = self.batch((TRANSACTIONAL, index), rows, sequence, codec=each, is_transactional=True)
+                found |= {(TRANSACTIONAL, index, offset), (TRANSACTIONAL, index, offset + 1)}
+        self.commit_in(sequence, len(found) + self.turn)
+        return found
+
+    def commit_in(self, sequence: Sequence, offset: int) -> None:
+        """Commit the offset of a group in the transaction."""
+        ids = {"transactional_id": sequence.transactional_id, **sequence.ids}
+        self.broker.coordinator(IN_TRANSACTIONS)
+        answer = self.broker.until(
+            lambda: self.broker.quietly("AddOffsetsToTxn", 3, group_id=IN_TRANSACTIONS, **ids),
+            lambda answer: answer.error_code not in (14, 15, 16, 51),
+        )
+        assert answer.error_code == 0, answer
+        row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": f"in turn {self.turn}"}
+        rows = [part("TxnOffsetCommit", "TxnOffsetCommitRequestPartition", **row)]
+        topics = [part("TxnOffsetCommit", "TxnOffsetCommitRequestTopic", name=PLAIN, partitions=rows)]
+        answer = self.broker.quietly("TxnOffsetCommit", 3, group_id=IN_TRANSACTIONS, topics=topics, **ids)
+        assert answer.topics[0].partitions[0].error_code == 0, answer
+        sequence.committed = offset, f"in turn {self.turn}"
 
     def end(self, sequence: Sequence, *, is_commit: bool) -> None:
         """Commit or abort, and repeat the request until it succeeds."""
@@ -234,6 +262,19 @@ class ExpectedContent:
             lambda answer: answer.error_code not in (14, 15, 16, 51),
         )
         assert answer.error_code == 0, answer
+        if is_commit:
+            self.commits[IN_TRANSACTIONS, PLAIN, 0] = sequence.committed
+        wait_until(lambda: self.is_stable(IN_TRANSACTIONS), "the group's offsets are stable")
+
+    def is_stable(self, group: str) -> bool:
+        """Whether no transaction has an offset of the group pending."""
+        self.broker.coordinator(group)
+        asked = [part("OffsetFetch", "OffsetFetchRequestTopics", name=PLAIN, partition_indexes=[0])]
+        groups = [part("OffsetFetch", "OffsetFetchRequestGroup", group_id=group, topics=asked)]
+        (answer,) = self.broker.quietly("OffsetFetch", 8, require_stable=True, groups=groups).groups
+        (row,) = answer.topics[0].partitions
+        assert row.error_code in (0, errors.UNSTABLE_OFFSET_COMMIT), answer
+        return row.error_code == 0
 
     def wait_until_stable(self) -> None:
         """Wait until the markers of all ended transactions are written."""
@@ -397,7 +438,9 @@ class ExpectedContent:
             assert self.offset((PLAIN, 0), time_ms) == first, time_ms
 
     def check_groups(self) -> None:
-        """Every committed offset and its metadata are there, and no deleted group is."""
+        """Every committed offset and its metadata are there, and no deleted group is. That of the open transaction is
+        pending."""
+        assert not self.is_stable(IN_TRANSACTIONS)
         groups = self.broker.quietly("ListGroups", 4, states_filter=[]).groups
         assert {row.group_id for row in groups} - {"reader"} == {group for group, _, _ in self.commits}
         for group in {group for group, _, _ in self.commits}:
