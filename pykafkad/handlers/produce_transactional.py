@@ -19,9 +19,10 @@ from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.produce import ErrorWithText
+from pykafkad.log.append_rules import is_transactional
 from pykafkad.log.partition_log import TRANSACTION, VERIFIED_CLIENT
 from pykafkad.log.transactions import begin_verification
-from pykafkad.wire.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES, MAGIC, TRANSACTIONAL_BIT, parse_header
+from pykafkad.wire.batch import parse_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     Place = tuple[str, int]
 
 _, _WRITE_TRANSACTIONAL_ID = RULES["Produce"]
-_MAGIC_POSITION = 16
 _ABORTABLE_SINCE = 11
 ADDS_PARTITIONS_SINCE = 12
 
@@ -73,12 +73,7 @@ def _transactional(
     for topic in request.topic_data:
         for data in topic.partition_data:
             records: Any = data.records
-            if (
-                records is not None
-                and len(records) >= HEADER_SIZE_BYTES
-                and records[_MAGIC_POSITION] == MAGIC
-                and records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT
-            ):
+            if records is not None and is_transactional(records):
                 yield topic, data
 
 

@@ -132,6 +132,16 @@ def is_long(records: Buffer) -> bool:
     )
 
 
+def is_transactional(records: Buffer) -> bool:
+    """Whether `records` begin with a whole batch of a transaction."""
+    return (
+        len(records) >= HEADER_SIZE_BYTES
+        and records[_MAGIC_POSITION] == MAGIC
+        and bool(records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT)
+        and int.from_bytes(records[8:LENGTH_OVERHEAD_BYTES], "big", signed=True) + LENGTH_OVERHEAD_BYTES <= len(records)
+    )
+
+
 def _one_batch(records: Writable, produce_version: int) -> Writable:
     """The one whole batch at the start of `records`. An incomplete batch after it is dropped, as in Kafka."""
     size = _batch_size(records, 0)

@@ -20,7 +20,6 @@ from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence, check_waiting
 from pykafkad.log.segment import Segment
 from pykafkad.wire.batch import (
-    ATTRIBUTES_POSITION,
     CONTROL_BIT,
     HEADER,
     HEADER_SIZE_BYTES,
@@ -244,13 +243,12 @@ class PartitionLog(LogFiles):
     def _check(self, records: Writable, now_ms: int, produce_version: int, origin: str | Verification) -> Checked:
         if self.offline is not None:
             raise self.offline.copy()
-        if origin == CLIENT and len(records) > ATTRIBUTES_POSITION + 1:
-            if records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_BIT:
-                raise KafkaError(
-                    errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request of the batch has no transactional id"
-                )
         from pykafkad.log import append_rules
 
+        if origin == CLIENT and append_rules.is_transactional(records):
+            raise KafkaError(
+                errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request of the batch has no transactional id"
+            )
         if origin != COORDINATOR and append_rules.is_long(records):
             raise append_rules.OpenElsewhere
         return append_rules.check(

@@ -179,3 +179,11 @@ def test_a_closed_connection_loses_no_batch(world, peer, coordinator):
     coordinator.answer(0)
     world.turn()
     assert world.broker.partitions.get("t", 0).written_end_offset == 1
+
+
+def test_bytes_that_are_no_batch_belong_to_no_transaction(world, peer, coordinator):
+    garbage = b"\xff" * 100
+    assert rows(peer.ask(produce("t", {0: garbage}), 12))[0][0] == errors.CORRUPT_MESSAGE
+    assert send(peer, 12, {0: garbage})[0][0] == errors.CORRUPT_MESSAGE
+    assert send(peer, 12, {0: bytes(records())[:-1]})[0][0] == errors.INVALID_RECORD
+    assert coordinator.asked == []
