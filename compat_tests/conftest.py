@@ -193,7 +193,7 @@ def kafka_jars() -> Path:
 
 @pytest.fixture
 def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Starts a main class of the jars with a properties file; `_` in a name stands for a dot.
+    """Starts a main class of the jars or of the folder `classes` with a properties file; `_` in a name is a dot.
 
     Processes that still run at the end of the test are stopped.
     """
@@ -205,7 +205,7 @@ def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subpr
     )
     with ExitStack() as stack:
 
-        def begin(main_class: str, **properties: object) -> subprocess.Popen:
+        def begin(main_class: str, classes: Path | None = None, **properties: object) -> subprocess.Popen:
             path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
             path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
             command = [
@@ -213,7 +213,7 @@ def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subpr
                 *JAVA_OPTIONS,
                 f"-Dlog4j2.configurationFile={logging}",
                 "-cp",
-                f"{kafka_jars}/*",
+                f"{kafka_jars}/*" if classes is None else f"{kafka_jars}/*:{classes}",
                 main_class,
                 str(path),
             ]

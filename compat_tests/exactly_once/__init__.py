@@ -1,0 +1,1 @@
+"""Programs and clients that work exactly once, killed in the middle of their transactions."""
