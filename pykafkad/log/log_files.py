@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
-
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log import recovery, roll_rules
+from pykafkad.log import large_writes, recovery, roll_rules
 from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
+from pykafkad.log.log_segments import LogSegments
 from pykafkad.log.log_services import LogServices
 from pykafkad.log.recent_segments import RecentSegments
 from pykafkad.log.segment import NEVER_MS, Segment
@@ -19,7 +17,10 @@ from pykafkad.log.syncing import EPOCHS_FILE, SyncJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
+
     from pykafkad.log.append_rules import Writable
+    from pykafkad.log.large_writes import LargeWrite, Writer
     from pykafkad.log.log_config import LogConfig
 
 GATHER_SIZE_BYTES = 64 * 1024
@@ -42,15 +43,17 @@ LOADED_SLOTS = (
     "_active",
     "_snapshot_offset",
 )
-_base_offset = attrgetter("base_offset")
 
 # The broker's own topics may pass the bound of the disk's free space: they are small, and deleting records to make room
 # needs them.
 _OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transaction_state"))
 
 
-class LogFiles:
+class LogFiles(LogSegments):
     """See the module. Offsets: `log_start_offset <= high_watermark <= written_end_offset <= end_offset`.
+
+    `writer`, if the log has one, writes large batches beside the loop (`large_writes.py`). `writes_under_way` are those
+    that have not ended, and `write_failure` is set by the first that fails.
 
     `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only a restart
     ends this state, because only recovery finds out what the disk holds. `has_aborted` says whether a segment may hold
@@ -79,6 +82,9 @@ class LogFiles:
         "_flush_messages",
         "_gather",
         "_fill",
+        "writer",
+        "writes_under_way",
+        "write_failure",
         "_recent_sealed",
         "_sole_replica",
         "due_ms",
@@ -112,6 +118,9 @@ class LogFiles:
         self._initial = initial
         self._gather: memoryview | None = None
         self._fill = 0
+        self.writer: Writer | None = None
+        self.writes_under_way: deque[LargeWrite] | tuple[()] = ()
+        self.write_failure: StorageFailure | None = None
         self._recent_sealed = RecentSegments()
         self._sole_replica = False
         self.is_new = False
@@ -128,15 +137,6 @@ class LogFiles:
         return self._disk
 
     # -- loading and settings ------------------------------------------------------------------------------------------
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the log is loaded. Reading any of `LOADED_SLOTS` loads it."""
-        try:
-            object.__getattribute__(self, "_active")
-        except AttributeError:
-            return False
-        return True
 
     def load(self) -> None:
         """Open the files. After an unclean stop this recovers the log from its recovery point on.
@@ -257,17 +257,29 @@ class LogFiles:
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 
-    def _give_back(self, gather: memoryview) -> None:
+    def give_back(self, gather: memoryview) -> None:
+        """The buffer is not used any more."""
         if len(self._gather_pool) < MAX_IDLE_BUFFERS:
             self._gather_pool.append(gather)
-        self._fill = 0
-        self._gather = None
+
+    def take_gathered(self) -> tuple[memoryview | None, int]:
+        """The buffer with the gathered batches, and their size. From now on the caller owns it."""
+        gather, fill = self._gather, self._fill
+        self._gather, self._fill = None, 0
+        return gather, fill
+
+    def wrote(self, end_position: int, end_offset: int) -> None:
+        """A write beside the loop has ended: the file holds the active segment up to `end_position`."""
+        self._active.written_size = end_position
+        self.written_end_offset = end_offset
 
     def write_pending(self) -> None:
-        """Write the gathered batches in one call.
+        """Wait for the writes under way, and write the gathered batches in one call.
 
         Raises `StorageFailure`. The log is then offline and ends with the last whole write, so that no half-written
         batch is read or acknowledged."""
+        if self.writes_under_way:
+            large_writes.wait(self)
         gather = self._gather
         if gather is None:
             return
@@ -277,28 +289,48 @@ class LogFiles:
         except StorageFailure as failure:
             raise self.fail(failure) from None
         segment.written_size += fill
-        self._give_back(gather)
+        self._fill = 0
+        self._gather = None
+        self.give_back(gather)
         self.written_end_offset = self.end_offset
 
+    def _make_room(self) -> None:
+        # The gather buffer is full.
+        if self.writes_under_way:
+            large_writes.begin(self, self._active, None, self.end_offset)
+        else:
+            self.write_pending()
+
     def _write_through(self, segment: Segment, records: Writable, end_offset: int) -> None:
-        # A large batch is written at once, in the same call as the batches gathered before it.
+        # A large batch is written at once, in the same call as the batches gathered before it, or beside the loop.
+        writer, size = self.writer, len(records)
+        is_large = writer is not None and size >= writer.from_bytes
+        if writer is not None and (self.writes_under_way or (is_large and writer.is_beside)):
+            large_writes.begin(self, segment, records, end_offset)
+            return
+        began = self._services.clock.now() if is_large else 0.0
         fill, gather = self._fill, self._gather
         try:
             if gather is not None:
                 segment.file.pwritev([gather[:fill], records], segment.written_size)
-                self._give_back(gather)
+                self._fill = 0
+                self._gather = None
+                self.give_back(gather)
             else:
                 segment.file.pwrite(records, segment.written_size)
         except StorageFailure as failure:
             raise self.fail(failure) from None
-        segment.written_size += fill + len(records)
+        segment.written_size += fill + size
         self.written_end_offset = end_offset
+        if is_large and writer is not None:
+            writer.note(self._services.clock.now() - began)
 
     def fail(self, failure: StorageFailure) -> StorageFailure:
         """Take the log out of service. It ends with the last batch that was written whole. Returns `failure`."""
         self.offline = failure.copy()
         self._plain_size_limit = 0
         self._flush_messages = NEVER_MS
+        large_writes.finish(self)
         self._fill = 0
         self._gather = None
         self.end_offset = self.written_end_offset
@@ -315,8 +347,7 @@ class LogFiles:
         """Write and sync everything, so that the recovery point is the end of the log. A failed sync is final."""
         if self.offline is not None:
             raise self.offline.copy()
-        if self._fill:
-            self.write_pending()
+        self.write_pending()
         if self.needs_sync:
             job = self.whole_sync_job()
             try:
@@ -443,6 +474,7 @@ class LogFiles:
         A file of which a slice is being sent stays open until the slice is sent.
         """
         if self.is_loaded:
+            large_writes.finish(self)
             self._forget()
         self.closed = True
 
@@ -453,47 +485,9 @@ class LogFiles:
         self._disk = services.disk
         self._gather_pool = services.gather_pool
 
-    # -- segments ------------------------------------------------------------------------------------------------------
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all segments. For an unopened log this adds up the sizes of its files, without opening it."""
-        if self.is_loaded:
-            return sum(segment.size for segment in self.segments)
-        names = self._disk.listdir(self.directory)
-        return sum(self._disk.size(f"{self.directory}/{name}") for name in names if name.endswith(LOG_SUFFIX))
-
-    def count_segment_files(self) -> int:
-        """The number of segments, counted in the folder, without opening the log."""
-        return sum(name.endswith(LOG_SUFFIX) for name in self._disk.listdir(self.directory))
-
-    def segment_at(self, offset: int) -> int:
-        """Index in `segments` of the segment that an offset belongs to."""
-        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
-
-    def segments_from(self, offset: int) -> list[Segment]:
-        """The segment that holds an offset, and all after it."""
-        return self.segments[self.segment_at(offset) :]
-
     def look_for_aborted(self) -> None:
         """Set `has_aborted` again, after segments were added or removed."""
         self.has_aborted = any(segment.has_aborted for segment in self.segments)
-
-    def touch(self, segment: Segment) -> None:
-        """Call this before a segment is read: a sealed one keeps its file and indexes for a while."""
-        if segment is not self._active:
-            # A log that is offline keeps its files open, because they may have been renamed.
-            self._recent_sealed.use(segment, may_close=self.offline is None)
-
-    def rest(self, segment: Segment) -> None:
-        """Close the file of a sealed segment that nobody reads."""
-        if segment is not self._active and self.offline is None:
-            self._recent_sealed.close_unless_kept(segment)
-
-    def forget_sealed(self, segment: Segment) -> None:
-        """Call this when a sealed segment is removed from the log."""
-        if segment in self._recent_sealed:
-            self._recent_sealed.remove(segment)
 
     def delete_later(self, path: str, now_ms: int) -> None:
         """Schedule the removal of a file after `file.delete.delay.ms`."""

@@ -47,6 +47,9 @@ def max_timestamp_offset(log: PartitionLog) -> tuple[int, int, int] | None:
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_ms)
     if latest.max_timestamp_ms == NO_TIMESTAMP:
         return None
+    if latest.max_timestamp_offset >= log.written_end_offset:
+        # Its batch must be in the file to be found.
+        log.write_pending()
     log.touch(latest)
     start = latest.start_of_search(latest.max_timestamp_offset)
     for position, header in latest.headers(start):

@@ -41,7 +41,8 @@ TRANSACTION = "client with a transactional id"
 VERIFIED_CLIENT = "verified client"
 COORDINATOR = "coordinator"
 
-# Batches below this size are gathered. Larger ones are written at once, because a copy would cost more than a call.
+# Batches below this size are gathered. Larger ones are written at once, because a copy would cost more than a call. The
+# largest are written beside the loop (`large_writes.py`).
 DIRECT_WRITE_BYTES = 16 * 1024
 
 TYPE_CHECKING = False
@@ -158,7 +159,7 @@ class PartitionLog(LogFiles):
         if size < DIRECT_WRITE_BYTES:
             fill = self._fill
             if fill + size > GATHER_SIZE_BYTES:
-                self.write_pending()
+                self._make_room()
                 fill = 0
             gather = self._gather
             if gather is None:

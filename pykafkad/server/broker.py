@@ -21,6 +21,8 @@ from pykafkad.server.connection import SCRATCH_BYTES
 from pykafkad.server.coordinator_host import CoordinatorHost
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.fetch_fast_path import FetchFastPath
+from pykafkad.server.frame_buffers import FrameBuffers
+from pykafkad.server.log_writer import LogWriter
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
@@ -92,6 +94,7 @@ class Broker(RuntimeNode):
         self._waits_left = 0
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
         self.commits = Commits(self)
+        self.log_writer = LogWriter(runtime.reactor, runtime.clock, self.commits.mark, FrameBuffers())
         self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
         self.logs = logs or runtime.logs
         self.metrics = runtime.metrics
@@ -105,7 +108,9 @@ class Broker(RuntimeNode):
         self._data_snapshots: DataSnapshots | None = None
         self._transaction_markers: TransactionMarkers | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
-        self.partitions = Partitions(directories, self.node_id, settings, plan, runtime.clock.now, self.commits)
+        self.partitions = Partitions(
+            directories, self.node_id, settings, plan, runtime.clock.now, self.commits, self.log_writer
+        )
         housekeeping.partitions = self.partitions
         self.services = self._make_services()
         self.dispatcher = Dispatcher(
@@ -127,6 +132,7 @@ class Broker(RuntimeNode):
         fits = settings.socket_request_max_bytes >= SCRATCH_BYTES
         self.sessions = Sessions(self.fast_paths if fits else {}, authorizer)
         self.socket_server = SocketServer.of(self, runtime.reactor, settings)
+        self.socket_server.frame_buffers = self.log_writer.frame_buffers
         directories.broker = self
         controller.on_committed(self)
 
@@ -264,6 +270,7 @@ class Broker(RuntimeNode):
         """Answer every delayed request; the members of groups are told to look for their coordinator."""
         self.purgatory.expire(float("inf"))
         self.runtime.end_turn()
+        self.commits.write_all()
         while self.commits.is_syncing:
             self.runtime.offload.close()
             self.commits.begin()
@@ -275,6 +282,7 @@ class Broker(RuntimeNode):
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
         self.compaction.close()
+        self.log_writer.close()
         broker = self.image.brokers.get(self.node_id)
         self.directories.epoch_at_close = broker.epoch if broker else -1
 
@@ -282,6 +290,8 @@ class Broker(RuntimeNode):
 
     def end_turn(self, now: float) -> None:
         """Delayed operations, writes, and the delayed operations that the writes concern."""
+        if self.log_writer.done:
+            self.log_writer.collect()
         waits = self.purgatory
         if waits.count:
             left = self._waits_left_of_turn()

@@ -1,7 +1,8 @@
 """What is appended, when it is committed, and everybody who waits for that.
 
-Small batches are gathered per log and written once per turn. What a log has written is committed when its replica says
-so. With one replica and no sync asked for, that is the end of the same turn, before anything leaves.
+Small batches are gathered per log and written once per turn. Large ones are written beside the loop, and those behind
+them in the same log wait for them (`log_writer.py`). What a log has written is committed when its replica says so. With
+one replica and no sync asked for, that is the end of the same turn, before anything leaves.
 
 There is one way to wait: `after(log, offset, then)`. `cover` and `fast_answers` are the same for Produce answers that
 stand in an outbox already: such an answer leaves in the same turn if its log is committed by then. Otherwise its
@@ -129,7 +130,7 @@ class Commits:
 
     def after_all(self, log: PartitionLog, then: Then) -> None:
         """`after` for everything that is appended by now. Nobody waits where nothing is under way."""
-        if log in self.dirty or log in self._waits:
+        if log in self.dirty or log in self._waits or log.writes_under_way:
             self.after(log, log.end_offset, then)
         else:
             then(log.offline)
@@ -150,7 +151,7 @@ class Commits:
     def hold_for(self, log: PartitionLog, connection: Connection) -> None:
         """The connection's next answer tells of what `log` has appended: nothing of its outbox leaves before that is
         committed. If it never is, the connection is closed: its peer must ask again."""
-        if log not in self.dirty and log not in self._waits:
+        if log not in self.dirty and log not in self._waits and not log.writes_under_way:
             return
 
         def then(failure: Exception | None) -> None:
@@ -163,7 +164,7 @@ class Commits:
 
     def is_waiting(self, log: PartitionLog) -> bool:
         """Whether something of `log` is appended and not committed, and somebody waits for it."""
-        return log in self._waits or log in self._gathering or log in self._syncing
+        return bool(log in self._waits or log in self._gathering or log in self._syncing or log.writes_under_way)
 
     @property
     def is_idle(self) -> bool:
@@ -182,6 +183,11 @@ class Commits:
         while self.dirty:
             self._write()
 
+    def write_all(self) -> None:
+        """`finish`, after waiting for the writes that run beside the loop."""
+        self._broker.log_writer.finish_all()
+        self.finish()
+
     def _write(self) -> None:
         logs = list(self.dirty)
         self.dirty.clear()
@@ -193,7 +199,10 @@ class Commits:
                 failed[log] = StorageFailure("write", log.directory, "the partition was deleted")
                 continue
             try:
-                log.write_pending()
+                # What was gathered behind a write under way is written when that has ended. Followers are not made to
+                # wait for it.
+                if not log.writes_under_way or not log.replica.commits_alone:
+                    log.write_pending()
                 if log.offline is not None:
                     # A large batch that was written at once failed, and took with it what was gathered before.
                     raise log.offline.copy()
@@ -239,6 +248,8 @@ class Commits:
             purgatory = self._broker.purgatory
             if purgatory.count:
                 purgatory.touch(log)
+        if log.writes_under_way:
+            behind[log] = True
 
     def _tell_end(self, log: PartitionLog) -> None:
         """The replica was not told of what was written while it committed alone."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from pykafkad.server.frame_buffers import GROWTH_BYTES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykafkad.log.file_slice import FileSlice
     from pykafkad.server.dispatch import ServedContext
+    from pykafkad.server.frame_buffers import FrameBuffers
     from pykafkad.server.listeners import Listener
     from pykafkad.server.purgatory import PurgatoryEntry
     from pykafkad.server.session import FastPath, Session
@@ -72,7 +75,12 @@ transport is gone. `OPEN` is 0, so that the commonest question is `if connection
 
 IN_SERVICE = 1
 BLOCKED = 2
-CAUSES = {IN_SERVICE: "a request is in service", BLOCKED: "the peer does not read its answers"}
+NO_ROOM = 4
+CAUSES = {
+    IN_SERVICE: "a request is in service",
+    BLOCKED: "the peer does not read its answers",
+    NO_ROOM: "its large batches are not written yet",
+}
 """Why a connection is muted: one bit each. It is open again when none is left."""
 
 SCRATCH_BYTES = 128 * 1024
@@ -85,22 +93,12 @@ has been flushed: with `FRAMES_PER_TURN` the share of a turn that one peer can h
 FRAMES_PER_TURN = 32
 """A connection with more whole frames than this gets the rest served in later turns, after everybody else's."""
 
-_GROWTH_BYTES = 1024 * 1024
-
 LARGE_FROM_BYTES = 32 * 1024
 """A large frame gets a buffer of its own when this much of it is here: what a peer only announces takes no memory."""
 
 OWN_BUFFER_FROM_BYTES = 48 * 1024
 """A frame from this size on that came in part goes on in a buffer of its own: to keep its part and to put it before the
 next read would be two copies."""
-
-_GROWTH_FACTOR = 8
-
-POOLED_BYTES = _GROWTH_BYTES + 128 * 1024
-"""Buffers of frames up to this size are used again: the system gives fresh memory page by page, which costs more than
-the copy."""
-
-POOLED_BUFFERS = 6
 
 _SLICE_BYTES = 100
 """What a slice of a file counts in the outbox of a held connection, for its own memory."""
@@ -186,7 +184,7 @@ class Connection:
     """Name and version of the client's software; not set before the client has told them."""
 
     def __init__(
-        self, connection_id: int, peer: str, owner: ConnectionOwner, max_frame_bytes: int, pool: list[bytearray]
+        self, connection_id: int, peer: str, owner: ConnectionOwner, max_frame_bytes: int, pool: FrameBuffers
     ) -> None:
         """`pool` holds buffers for large frames, shared by the connections of one owner."""
         self.id = connection_id
@@ -269,7 +267,7 @@ class Connection:
         size = _SIZE.unpack_from(large, 0)[0]
         if self.large_filled == len(large) - 4:
             # The buffer grows as bytes arrive: a size field alone must not make us allocate.
-            large.extend(bytes(min(size - self.large_filled, _GROWTH_BYTES)))
+            large.extend(bytes(min(size - self.large_filled, GROWTH_BYTES)))
         return memoryview(large)[4 + self.large_filled : 4 + size]
 
     def receive_large(self, length: int) -> None:
@@ -281,25 +279,16 @@ class Connection:
         if self.large_filled < size:
             return
         self.large = None
+        pool = self.pool
+        pool.served = large
         view = memoryview(large)
         self.serve(self, view, 4, 4 + size)
         view.release()
-        # Resizing raises BufferError while anybody still holds a view of a frame that has been served: such a view
-        # would show the next frame's bytes.
-        large.append(0)
-        if len(large) <= POOLED_BYTES and len(self.pool) < POOLED_BUFFERS:
-            self.pool.append(large)
-
-    def _large_buffer(self, size: int, left: int) -> bytearray:
-        """A buffer for a frame of `size` bytes of which `left`, with the size field, are here."""
-        needed = 4 + min(size, _GROWTH_BYTES)
-        pool = self.pool
-        for index in range(len(pool)):
-            if len(pool[index]) >= needed:
-                return pool.pop(index)
-        needed = min(needed, _GROWTH_FACTOR * left)
-        # Rounded up, so that frames of about the same size can share it.
-        return bytearray(needed if needed > POOLED_BYTES - 65536 else (needed + 65535) & ~65535)
+        if pool.served is large:
+            pool.give_back(large)
+        elif pool.is_full:
+            self._mute(NO_ROOM)
+            pool.mute(self)
 
     @property
     def owes_answers(self) -> bool:
@@ -331,7 +320,7 @@ class Connection:
         if left >= LARGE_FROM_BYTES and not self.state:
             size = _SIZE.unpack_from(view, position)[0]
             if size + 4 > OWN_BUFFER_FROM_BYTES and size <= self.max_frame_bytes:
-                self.large = self._large_buffer(size, left)
+                self.large = self.pool.borrow(size, left)
                 self.large[:left] = view[position:length]
                 self.large_filled = left - 4
                 self.pending = b""
@@ -420,6 +409,10 @@ class Connection:
         left."""
         if self.held:
             self._mute(BLOCKED)
+
+    def has_room(self) -> None:
+        """Enough of the large batches is written that another one may come."""
+        self._unmute(NO_ROOM)
 
     @property
     def is_blocked(self) -> bool:

@@ -85,7 +85,7 @@ class DataSnapshots:
                 errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
             )
         broker = self._broker
-        broker.commits.finish()
+        broker.commits.write_all()
         self._name, self._token, self._began = name, None, broker.runtime.clock.now()
         try:
             for directory in broker.directories.every():
@@ -338,7 +338,7 @@ class DataSnapshots:
                 f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that "
                 "is meant",
             )
-        broker.commits.finish()
+        broker.commits.write_all()
         try:
             gone = broker.partitions.rewind(topic, name)
         except StorageFailure as failure:

@@ -93,7 +93,10 @@ class Moves:
             if step is not None:
                 self._busy = True
                 self._broker.runtime.offload.submit(step, lambda result: self._stepped(move, result))
-            elif self._broker.commits.is_waiting(move.log) or self._broker.controller.is_busy:
+                return
+            # Now, because a log that is always busy always has a large write under way.
+            self._broker.commits.write_all()
+            if self._broker.commits.is_waiting(move.log) or self._broker.controller.is_busy:
                 # A sync of the old files is on its way, and answers wait for what it says. Or the controller could not
                 # take the move's end at once.
                 self._broker.runtime.timers.set((self, _GO_ON), self._broker.runtime.now + SHORTEST_PAUSE_SECONDS)
@@ -127,7 +130,7 @@ class Moves:
         log = move.log
         move.complete()
         broker.commits.mark(log)
-        broker.commits.finish()
+        broker.commits.write_all()
         before = broker.image.offset
         broker.directories.assign_at_once({(log.topic_id, log.partition): directory_id(move.target)})
         self.queue.remove(log.topic, log.partition)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.topics import PartitionState, Topic
     from pykafkad.server.commits import Commits
     from pykafkad.server.directories import Directories
+    from pykafkad.server.log_writer import LogWriter
 
 
 _TOPIC_CONFIG = 2
@@ -34,6 +35,7 @@ class Partitions:
         "_commits",
         "_image",
         "_loading",
+        "_log_writer",
         "_node_id",
         "_now",
         "_settings",
@@ -50,6 +52,7 @@ class Partitions:
         plan: Callable[[object], None],
         now: Callable[[], float],
         commits: Commits,
+        log_writer: LogWriter,
     ) -> None:
         self.directories = directories
         self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
@@ -60,6 +63,7 @@ class Partitions:
         self._node_id = node_id
         self._now = now
         self._commits = commits
+        self._log_writer = log_writer
         self._settings = settings
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
         self._by_id: dict[tuple[bytes, int], PartitionLog] = {}
@@ -182,6 +186,7 @@ class Partitions:
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
             new.replica = self._replica(new)
+            new.writer = self._log_writer
             if log in self.not_led_here:
                 del self.not_led_here[log]
             if new.offline is None:
@@ -205,6 +210,7 @@ class Partitions:
                     "storage", "partition-offline", topic=topic, partition=index, reason=log.offline
                 )
             log.replica = self._replica(log)
+            log.writer = self._log_writer
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
         self._adopt(log, state)

@@ -13,6 +13,7 @@ from struct import Struct, error as StructError
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
 from pykafkad.server.connection import Connection
+from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -104,7 +105,7 @@ class Peer:
         self._last_correlation_id = 0
         self._queued: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
-        self._pool: list[bytearray] = []
+        self._pool = FrameBuffers()
         self._ended: list[tuple[Then, object]] = []
 
     def __repr__(self) -> str:

@@ -71,6 +71,9 @@ class Reactor:
         self._watched: dict[int, Callable[[float], None]] = {}
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._last_wait_was_short = False
+        self.may_look = True
+        """Whether a wait may look again and again for a moment. Nobody gains by that while a thread is at work that the
+        next event may wait for."""
         self._ready: list[PlainTransport] = []
         """Those with something in their outbox, in the order in which they got it."""
         self._unserved: dict[PlainTransport, None] = {}
@@ -160,7 +163,7 @@ class Reactor:
         """
         poll = self._poller.poll
         try:
-            if self._last_wait_was_short and timeout != 0:
+            if self._last_wait_was_short and self.may_look and timeout != 0:
                 for _ in range(LOOKS):
                     if events := poll(0, _EVENTS_PER_TURN):
                         return events

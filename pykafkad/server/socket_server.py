@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pykafkad.server.binding import address_text
 from pykafkad.server.connection import Connection
+from pykafkad.server.frame_buffers import FrameBuffers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class SocketServer:
         self._max_connections = max_connections
         self._connections: dict[int, Connection] = {}
         self._listeners: list[tuple[socket, Listener]] = []
-        self._large_buffers: list[bytearray] = []
+        self.frame_buffers = FrameBuffers()
         self._next_idle_scan = 0.0
         self._accept_again_at: float | None = None
         reactor.begin_ticking(self)
@@ -129,7 +130,7 @@ class SocketServer:
     def _take(self, accepted: socket, address: tuple[Any, ...], listener: Listener) -> Connection:
         reactor = self._reactor
         connection = Connection(
-            reactor.next_connection_id(), address_text(address), self, self._max_frame_bytes, self._large_buffers
+            reactor.next_connection_id(), address_text(address), self, self._max_frame_bytes, self.frame_buffers
         )
         session = self._node.sessions.open(listener, connection.peer)
         connection.accepted(listener, accepted.getsockname()[:2], session)
@@ -197,8 +198,8 @@ class SocketServer:
                 self._reactor.pause(bound.fileno(), False)
         if now >= self._next_idle_scan:
             self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
-            if self._large_buffers:
-                self._large_buffers.pop()
+            if self.frame_buffers:
+                self.frame_buffers.pop()
             for connection in self.connections():
                 if connection.delayed is None and now - connection.transport.last_active > self._idle_seconds:
                     self._reactor.drop_connection(connection, "idle longer than connections.max.idle.ms")

@@ -17,6 +17,7 @@ from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.log import append_rules
 from pykafkad.metadata import record_codec as metadata_codec
 from pykafkad.server.connection import Connection
+from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.wire import batch, compression, frames, messages, records
 from tests.fuzz.requests import plain_batch
 from tests.fuzz.target import Finding, Target
@@ -127,7 +128,7 @@ def _served(data: bytes, cuts: list[int]) -> tuple[list[bytes], str | None]:
         "peer",
         SimpleNamespace(serve=lambda _, view, start, end: found.append(bytes(view[start:end]))),
         MAX_FRAME_BYTES,
-        [],
+        FrameBuffers(),
     )
     for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
         piece = connection.pending + data[start:end]

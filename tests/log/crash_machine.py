@@ -20,8 +20,10 @@ import random
 
 from pykafkad.clock import ManualClock
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.log import partition_log
 from pykafkad.wire.batch import build_batch
 from tests.log.crash_model import Broken, CrashModel, Row, must
+from tests.log.manual_writer import end_turn, manual_writer
 from tests.log.settings import NOW_MS, TOPIC_ID, open_directory, topic_settings
 from tests.simulation.crash_disk import CrashDisk
 
@@ -46,6 +48,11 @@ class CrashMachine(CrashModel):
             segment_ms=draw.choice((2000, 1 << 40)),
         )
         self.faulty = draw.random() < 0.6
+        writing = random.Random(f"writing {seed}")
+        # From which size on batches are written without being gathered, and beside the loop; None: never.
+        self.direct_from_bytes = writing.choice((partition_log.DIRECT_WRITE_BYTES, 150, 400))
+        self.beside_from_bytes = writing.choice((None, 150, 300))
+        self.limit_bytes = writing.choice((125, 500, 1 << 18))
         super().__init__()
         self.now_ms = NOW_MS
         self.trace: list[str] = []
@@ -56,6 +63,14 @@ class CrashMachine(CrashModel):
 
     def run(self) -> None:
         """Run one seed. Raises `Broken`, or any exception that the log did not handle."""
+        usual = partition_log.DIRECT_WRITE_BYTES
+        partition_log.DIRECT_WRITE_BYTES = self.direct_from_bytes
+        try:
+            self._run()
+        finally:
+            partition_log.DIRECT_WRITE_BYTES = usual
+
+    def _run(self) -> None:
         operations = [
             (self.append, 30), (self.append_idempotent, 25), (self.repeat, 8), (self.refused, 5), (self.write, 25),
             (self.read, 12), (self.look_up, 6), (self.flush, 5), (self.sync_sealed, 6), (self.roll, 3),
@@ -63,11 +78,13 @@ class CrashMachine(CrashModel):
             (self.remove_due_deletions, 4), (self.wait, 6), (self.fault, 6), (self.stop, 3), (self.kill, 3),
             (self.lose_power, 4),
         ]  # fmt: skip
+        if self.beside_from_bytes is not None:
+            operations.append((self.end_writes, 25))
         # Swarm testing: each seed leaves out some operations, so that the others meet more often.
         chosen = [row for row in operations if row[1] >= 12 or self.chance.random() < 0.7]
         for operation in self.chance.choices([row[0] for row in chosen], [row[1] for row in chosen], k=STEPS):
             self._step(operation)
-        self._step(self.write)
+        self._step(self.write_all)
         self._step(self.chance.choice((self.stop, self.kill, self.lose_power)))
 
     def _step(self, operation) -> None:
@@ -196,9 +213,21 @@ class CrashMachine(CrashModel):
         self._refuse(bad)
 
     def write(self) -> None:
-        """End a turn: the gathered batches are written and may be acknowledged."""
-        self.log.write_pending()
+        """End a turn: the gathered batches are written and may be acknowledged, but for those behind a write under
+        way."""
+        end_turn(self.log)
         self.log.advance_high_watermark(self.log.written_end_offset)
+
+    def write_all(self) -> None:
+        """Write everything."""
+        self.log.write_pending()
+        must(not self.log.writes_under_way, "something is under way")
+        self.log.advance_high_watermark(self.log.written_end_offset)
+
+    def end_writes(self) -> None:
+        """Some of the writes under way end, and the loop hears of it."""
+        self.writer.writes.work(self.chance.randrange(1, 4))
+        self.writer.collect()
 
     def flush(self) -> None:
         """Write and sync."""
@@ -314,6 +343,8 @@ class CrashMachine(CrashModel):
         self.disk.free_bytes = None
         self.directory = open_directory(disk=self.disk, clock=self.clock)
         self.log = self.directory.open_partition("t", 0, TOPIC_ID, self.settings)
+        self.writer = manual_writer(self.beside_from_bytes, self.limit_bytes)
+        self.log.writer = self.writer
         self.log.load() if not self.log.is_loaded else None
         self.log.lead(self.epoch, sole_replica=True)
 
@@ -345,12 +376,17 @@ class CrashMachine(CrashModel):
 
     def kill(self) -> None:
         """Kill the process and start: all written batches must be there."""
+        if self.writer is not None:
+            # Of what is under way, some has reached the file, and nobody was told.
+            self.writer.writes.work(self.chance.randrange(3))
         self.disk.kill()
         self._open()
         self._reopened([row for row in self.rows if row.last >= self.start])
 
     def lose_power(self) -> None:
         """Cut the power and start: all synced batches must be there."""
+        if self.writer is not None:
+            self.writer.writes.work(self.chance.randrange(3))
         self.disk.lose_power(self.chance)
         self.has_lost_power = True
         self._open()

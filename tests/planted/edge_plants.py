@@ -31,8 +31,8 @@ PLANTS = (
     ),
     Plant(
         "a buffer that somebody still looks at is used again",
-        "server/connection.py",
-        "large.append(0)",
+        "server/frame_buffers.py",
+        "buffer.append(0)",
         "pass",
         CONNECTION,
     ),

@@ -13,6 +13,7 @@ class Log:
     """A log that counts its writes; `failure` is raised by the next one."""
 
     is_flush_due = False
+    writes_under_way = ()
     replica = SimpleNamespace(commits_alone=True)
 
     def __init__(self, failure=None, closed=False):

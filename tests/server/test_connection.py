@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pykafkad.server.connection import LARGE_FROM_BYTES, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
+from pykafkad.server.frame_buffers import FrameBuffers
 
 
 class Peer:
@@ -15,7 +16,9 @@ class Peer:
     def __init__(self, max_frame_bytes=1024 * 1024):
         self.frames = []
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self.connection = Connection(1, "127.0.0.1:1", SimpleNamespace(serve=self._serve), max_frame_bytes, [])
+        self.connection = Connection(
+            1, "127.0.0.1:1", SimpleNamespace(serve=self._serve), max_frame_bytes, FrameBuffers()
+        )
         self.halt_after = None
 
     def _serve(self, connection, view, start, end):

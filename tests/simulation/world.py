@@ -16,6 +16,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.server.connection import CLOSED
 from pykafkad.server.listeners import Listener
+from pykafkad.server.log_writer import SLOW_SECONDS
 from pykafkad.server.offload import Offload, outcome
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.wiring import Process
@@ -72,6 +73,22 @@ class InstantOffload(Offload):
 
     def finished(self):
         pass
+
+
+class ManualWrites:
+    """Instead of the thread that writes large batches: each write ends with `work`. How soon a thread would end it is
+    the system's choice."""
+
+    def __init__(self, writer):
+        self._writer = writer
+        writer.has_thread = True
+
+    def work(self, count=1 << 30):
+        """Do up to `count` of the writes under way, without telling the loop; returns how many."""
+        done = 0
+        while done < count and self._writer.write_next():
+            done += 1
+        return done
 
 
 class Peer:
@@ -164,6 +181,8 @@ class World:
         self.host = Host(self.network)
         self.peers = []
         self.more_directories = more_directories
+        self.ends_writes = True
+        """Whether the writes beside the loop end while `turn` is at work, one after the other."""
         properties = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
         self.process = process = Process(
             config.Settings.from_properties({**_USUAL, **properties}),
@@ -180,6 +199,11 @@ class World:
         self.controller = process.controller
         runtime.offload, runtime.cpu_offload = (LateOffload(runtime.reactor.wake, runtime.unexpected) for _ in range(2))
         process.controller.sync_offload = InstantOffload(runtime.reactor.wake, runtime.unexpected)
+        if self.broker is not None:
+            self.writes = ManualWrites(self.broker.log_writer)
+            # Time stands still during a write: none is slow by itself.
+            self.broker.log_writer.note(SLOW_SECONDS)
+            self.broker.log_writer.beside_until = float("inf")
         process.start()
 
     @property
@@ -196,7 +220,7 @@ class World:
         return peer
 
     def turn(self):
-        """One turn of the loop, and more as long as bytes are there to be served."""
+        """One turn of the loop, and more as long as bytes are there to be served or writes are under way."""
         reactor = self.runtime.reactor
         while True:
             reactor.turn(0)
@@ -205,7 +229,8 @@ class World:
             if not self.host.poller.has_events() and not any(
                 each.has_whole_frame() and not each.state for each in self.node.socket_server.connections()
             ):
-                return
+                if not (self.ends_writes and self.broker is not None and self.writes.work(1)):
+                    return
 
     def advance(self, seconds, steps=1):
         """Let time pass in `steps` turns."""
