@@ -117,8 +117,8 @@ if TYPE_CHECKING:
         def restore(self, name: str, asking: Any) -> None:
             """Restore all data from a snapshot."""
 
-        def rewind(self, name: str, topic_name: str) -> None:
-            """Restore one topic from a snapshot."""
+        def rewind(self, name: str, topic_name: str, token: Any) -> None:
+            """Begin to restore one topic from a snapshot."""
 
     class CompositeReply(Protocol):
         """The answer to one request, made from the answers to several events."""

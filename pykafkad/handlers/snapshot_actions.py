@@ -75,10 +75,10 @@ def answer(node_id: int, code: int, text: str | None) -> messages.IncrementalAlt
 def _restore(ctx: Context, value: str) -> bool:
     name, colon, topic = value.partition(":")
     if colon:
-        ctx.snapshots.rewind(name, topic)
+        ctx.snapshots.rewind(name, topic, ctx.token)
     else:
         ctx.snapshots.restore(name, ctx)
-    return not colon
+    return True
 
 
 _ACTIONS: dict[str, Callable[[Context, Any], object]] = {

@@ -111,7 +111,8 @@ class LogDirectory:
 
     def _find_partitions(self) -> None:
         now_ms = self.clock.now_ms()
-        for name in self.disk.listdir(self.path):
+        names = self.disk.listdir(self.path)
+        for name in names:
             if name.endswith(DELETE_SUFFIX):
                 self.services.scheduled_deletions.append((now_ms, f"{self.path}/{name}", True))
             elif name.endswith(FUTURE_SUFFIX):
@@ -122,6 +123,7 @@ class LogDirectory:
                 key = parse_partition_name(name)
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self._on_disk.add(key)
+        self._offsets.take_fresh(names, self._on_disk, is_clean=self.clean)
         if self._on_disk and not self.clean:
             # The broker that made the folders may have been killed before it synced their names.
             self.disk.sync_directory(self.path)
@@ -179,7 +181,7 @@ class LogDirectory:
         if key in self._on_disk:
             known = Checkpointed(self.clean, *self._offsets.of(key))
         else:
-            self._offsets.clear_departed(key)
+            self._offsets.begin_anew(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = UnopenedLog(
@@ -244,7 +246,7 @@ class LogDirectory:
         """Take over a log that has moved here: the folder `name` becomes the partition's folder."""
         key = log.topic, log.partition
         self._rename_deleted_folder(key)
-        self._offsets.clear_departed(key)
+        self._offsets.begin_anew(key, log.log_start_offset)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -253,7 +255,7 @@ class LogDirectory:
     def promote_future(self, topic: str, partition: int) -> None:
         """Finish a move that was complete when the broker was killed: the copy becomes the partition."""
         key = topic, partition
-        self._offsets.clear_departed(key)
+        self._offsets.begin_anew(key)
         self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -294,12 +296,13 @@ class LogDirectory:
             log.close()
         return list(self.logs.values())
 
-    def prepare_rewind(self, name: str, log: PartitionLog) -> tuple[str, int]:
+    def prepare_rewind(self, name: str, log: PartitionLog) -> snapshot_store.PreparedRewind:
         """Make a folder with the partition's content in the snapshot `name`; empty if that has no such partition.
 
-        Returns (path, log start offset). The folder has the name of a deleted partition, so the next start removes it
-        if the rewind is interrupted. It gets the present topic id, because the snapshot may hold an earlier topic of
-        the same name. Raises StorageFailure."""
+        After a kill, the recovery point of the replaced log would truncate the new one, so from now on the checkpoints
+        do not count. The names must be synced before `finish_rewind`. The folder has the name of a deleted partition,
+        so the next start removes it if the rewind is interrupted. It gets the present topic id, because the snapshot
+        may hold an earlier topic of the same name. Raises StorageFailure."""
         topic, partition = log.topic, log.partition
         path = self._removal_name(f"{topic}-{partition}")
         log_start_offset = 0
@@ -311,26 +314,22 @@ class LogDirectory:
         self.disk.write(
             f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id)
         )
-        return path, log_start_offset
+        fresh = self._offsets.write_fresh((topic, partition), log_start_offset)
+        return snapshot_store.PreparedRewind(self, log, path, log_start_offset, fresh)
 
-    def checkpoint_rewinds(self, log_starts: dict[tuple[str, int], int]) -> None:
-        """Write checkpoints that fit the folders of `prepare_rewind`, before `finish_rewind` puts them in place.
+    def discard_rewind(self, prepared: snapshot_store.PreparedRewind) -> None:
+        """Give up what was prepared. Raises StorageFailure."""
+        self.delete_directory_later(prepared.path, 0)
+        self._offsets.remove_fresh([prepared.fresh])
 
-        After a kill, the recovery points of the replaced logs would truncate the new ones. Raises StorageFailure."""
-        nothing = dict.fromkeys(log_starts, 0)
-        known = self._offsets
-        known.write(
-            {**known.recovery_points, **nothing},
-            {**known.log_starts, **log_starts},
-            {**known.high_watermarks, **nothing},
-        )
-
-    def finish_rewind(self, log: PartitionLog, path: str, log_start_offset: int) -> PartitionLog:
+    def finish_rewind(self, prepared: snapshot_store.PreparedRewind) -> PartitionLog:
         """Replace a log, which is closed and removed, by the folder of `prepare_rewind`; returns the new log.
 
         After a disk failure the new log is offline."""
+        _, log, path, log_start_offset, fresh = prepared
         key = log.topic, log.partition
         log.close()
+        self._offsets.fresh[fresh] = None
         new = UnopenedLog(
             *key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0)
         )

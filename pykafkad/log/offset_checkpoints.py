@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafkad.disk import Disk
 from pykafkad.log import checkpoints
+from pykafkad.wire.batch import crc32c
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,15 +15,32 @@ if TYPE_CHECKING:
     Offsets = dict[tuple[str, int], int]
 
 NEXT_SUFFIX = ".next.tmp"
+FRESH_SUFFIX = ".fresh.tmp"
+"""Ends the name of an empty file which says that the checkpoints do not count for one partition."""
+
+# Leaves room for the rest of a file's name.
+_MAX_STEM_LENGTH = 180
 
 
 class OffsetCheckpoints:
     """The offsets in the checkpoint files of a directory, by (topic, partition), and their changes since.
 
-    `departed` holds the partitions that are no longer in the directory but may still be named in the files on disk.
-    `writes` counts the writes at once: a `CheckpointJob` that was begun before one is out of date."""
+    `departed` holds the partitions that have left the directory but may still be named in the files on disk. `fresh`
+    are the files that say of partitions, which were made anew since, that the checkpoints do not count. `writes` counts
+    the writes at once: a `CheckpointJob` that was begun before one is out of date."""
 
-    __slots__ = ("_written", "departed", "disk", "high_watermarks", "log_starts", "path", "recovery_points", "writes")
+    __slots__ = (
+        "_last_fresh",
+        "_written",
+        "departed",
+        "disk",
+        "fresh",
+        "high_watermarks",
+        "log_starts",
+        "path",
+        "recovery_points",
+        "writes",
+    )
 
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
@@ -32,6 +50,8 @@ class OffsetCheckpoints:
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK_FILE)
         self._written: dict[str, bytes] = {}
         self.departed: set[tuple[str, int]] = set()
+        self.fresh: dict[str, None] = {}
+        self._last_fresh = 0
         self.writes = 0
 
     def _read(self, name: str) -> Offsets:
@@ -59,11 +79,45 @@ class OffsetCheckpoints:
             if key not in present:
                 self.forget(key)
 
-    def clear_departed(self, key: tuple[str, int]) -> None:
+    def begin_anew(self, key: tuple[str, int], log_start_offset: int = 0) -> None:
         """Call this before a new partition is made: after a kill, the offsets of an earlier partition of the same name
-        would truncate it."""
+        would truncate it. The checkpoints do not count until the next ones are written. Raises `StorageFailure`."""
         if key in self.departed:
-            self.write(self.recovery_points, self.log_starts, self.high_watermarks)
+            self.fresh[self.write_fresh(key, log_start_offset)] = None
+
+    def write_fresh(self, key: tuple[str, int], log_start_offset: int) -> str:
+        """Write a file which says that the checkpoints do not count for a partition; returns its path.
+
+        Nothing is synced: the file's name reaches the device with that of the partition's folder. Raises
+        `StorageFailure`."""
+        self._last_fresh += 1
+        path = f"{self.path}/{_fresh_stem(key)}.{log_start_offset}.{self._last_fresh}{FRESH_SUFFIX}"
+        self.disk.write(path, b"")
+        return path
+
+    def take_fresh(self, names: list[str], present: Set[tuple[str, int]], *, is_clean: bool) -> None:
+        """At a start: `names` are those of all files, `present` the partitions that are there. After a clean stop the
+        checkpoints count for every partition."""
+        rows = []
+        for name in names:
+            if name.endswith(FRESH_SUFFIX):
+                stem, start, number = name.removesuffix(FRESH_SUFFIX).rsplit(".", 2)
+                rows.append((int(number), int(start), stem, f"{self.path}/{name}"))
+        stems = {_fresh_stem(key): key for key in present} if rows and not is_clean else {}
+        for last_number, log_start_offset, stem, path in sorted(rows):
+            key = stems.get(stem)
+            if key is None:
+                self.disk.unlink(path)
+                continue
+            self._last_fresh = last_number
+            self.fresh[path] = None
+            self.forget(key)
+            self.log_starts[key] = log_start_offset
+
+    def remove_fresh(self, paths: Iterable[str]) -> None:
+        """The checkpoints count again; on any thread. Raises `StorageFailure`."""
+        for path in paths:
+            self.disk.unlink(path)
 
     def write(self, recovery_points: Offsets, log_starts: Offsets, high_watermarks: Offsets) -> None:
         """Write those of the three files whose content has changed. Raises `StorageFailure`."""
@@ -73,6 +127,8 @@ class OffsetCheckpoints:
                 self.disk.replace(f"{self.path}/{name}", data)
                 self._written[name] = data
         self.departed.clear()
+        self.remove_fresh(self.fresh)
+        self.fresh.clear()
 
     def is_new(self, name: str, data: bytes) -> bool:
         """Whether a file has another content than `data`, as far as is known."""
@@ -90,7 +146,7 @@ class CheckpointJob:
 
     The new files are written and synced beside the old ones, and take their places in `finish`."""
 
-    __slots__ = ("_contents", "_departed", "_keys", "_offsets", "_owner", "_writes")
+    __slots__ = ("_contents", "_departed", "_fresh", "_keys", "_offsets", "_owner", "_writes")
 
     def __init__(self, owner: OffsetCheckpoints, keys: Iterable[tuple[str, int]]) -> None:
         """`keys` are the partitions that the files shall name."""
@@ -98,6 +154,7 @@ class CheckpointJob:
         self._keys = list(keys)
         self._offsets = tuple(dict(each) for each in (owner.recovery_points, owner.log_starts, owner.high_watermarks))
         self._departed = set(owner.departed)
+        self._fresh = list(owner.fresh)
         self._writes = owner.writes
         self._contents: list[tuple[str, bytes]] = []
 
@@ -118,11 +175,20 @@ class CheckpointJob:
         for name, data in self._contents:
             owner.take_place(name, data)
         owner.departed -= self._departed
-        return bool(self._contents)
+        for path in self._fresh:
+            owner.fresh.pop(path, None)
+        return bool(self._contents or self._fresh)
 
     def sync_names(self) -> None:
-        """Bring the files' names to the device. Raises `StorageFailure`."""
+        """Bring the files' names to the device, and then let the checkpoints count again for partitions that were made
+        anew. Raises `StorageFailure`."""
         self._owner.disk.sync_directory(self._owner.path)
+        self._owner.remove_fresh(self._fresh)
+
+
+def _fresh_stem(key: tuple[str, int]) -> str:
+    name = f"{key[0]}-{key[1]}"
+    return f"{name[:_MAX_STEM_LENGTH]}.{crc32c(name.encode()):08x}"
 
 
 def encoded(recovery_points: Offsets, log_starts: Offsets, high_watermarks: Offsets) -> Iterator[tuple[str, bytes]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import namedtuple
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
@@ -47,6 +48,11 @@ MAX_NAME_LENGTH = 100
 # The last segment of an unopened partition is copied up to this size. With a larger one the partition is opened and
 # rolled.
 _COPIED_BYTES = 256 * 1024
+
+
+PreparedRewind = namedtuple("PreparedRewind", ("directory", "log", "path", "log_start_offset", "fresh"))
+PreparedRewind.__doc__ = """A folder at `path` that is to take the place of that of `log`. The file at `fresh` says that
+the checkpoints do not count for it."""
 
 
 def name_problem(name: str) -> str | None:

@@ -30,7 +30,4 @@ While a broker serves, its loop waits for no sync (`tests/server/test_no_sync_on
 would hold up every client. These exceptions sync on the loop's thread:
 
 * The start, the stop, and the way of a whole broker back to a snapshot: nobody is served then.
-* The end of a move between directories, and the way of one topic back to a snapshot: no record may be appended
-  meanwhile.
-* A new partition whose namesake was deleted after the last checkpoint: after a kill, the namesake's offsets would cut
-  the new log."""
+* The end of a move between directories: no record may be appended meanwhile."""

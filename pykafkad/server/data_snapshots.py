@@ -2,8 +2,8 @@
 everything.
 
 Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a
-new broker serves on the same ports. One topic goes back between two turns; who reads it beyond its new end is told
-OFFSET_OUT_OF_RANGE."""
+new broker serves on the same ports. One topic goes back between two turns, after a sync beside the loop; who reads it
+beyond its new end is told OFFSET_OUT_OF_RANGE."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from pykafkad.handlers import snapshot_actions
 from pykafkad.log import snapshot_store
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.metadata import record_codec
+from pykafkad.server import partitions
 from pykafkad.server.dispatch import ServedContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.disk import Disk
     from pykafkad.handlers.context import Context
+    from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.snapshot_store import PreparedRewind
+    from pykafkad.metadata.topics import Topic
     from pykafkad.server.broker import Broker
 
 
@@ -309,8 +315,9 @@ class DataSnapshots:
             connection.carry_on(asking.outbox, asking.pending)
             broker.dispatcher.answer(connection, context, snapshot_actions.answer(broker.node_id, errors.NONE, None))
 
-    def rewind(self, name: str, topic_name: str) -> None:
-        """One topic is as it was, under its present id and settings; partitions that the snapshot lacks are empty.
+    def rewind(self, name: str, topic_name: str, token: object) -> None:
+        """Begin to make one topic as it was, under its present id and settings; partitions that the snapshot lacks are
+        empty. `token` is answered when it is done. What is appended until then goes, too.
 
         Raises KafkaError for an unknown snapshot or topic, for one that the snapshot has nothing of, and for one of the
         broker's own."""
@@ -338,18 +345,32 @@ class DataSnapshots:
                 f"the snapshot {name} has nothing of {topic_name}, which was created later; delete the topic, if that "
                 "is meant",
             )
-        broker.commits.write_all()
         try:
-            gone = broker.partitions.rewind(topic, name)
+            prepared = broker.partitions.prepare_rewind(topic, name)
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
-        finally:
+        job = partial(_sync_names, [each.directory for each in prepared])
+        broker.runtime.offload.submit(job, lambda result: self._rewind(name, topic, prepared, token, result))
+
+    def _rewind(self, name: str, topic: Topic, prepared: list[PreparedRewind], token: Any, result: object) -> None:
+        broker = self._broker
+        code, words = errors.NONE, None
+        try:
+            if isinstance(result, Exception):
+                raise result
+            broker.commits.write_all()
+            gone = broker.partitions.finish_rewind(topic, prepared)
+        except StorageFailure as failure:
+            partitions.discard_rewind(prepared)
+            code, words = errors.KAFKA_STORAGE_ERROR, str(failure)
+        else:
             broker.forget_topics()
-        for log in gone:
-            broker.purgatory.touch(log)
-        broker.compaction.forget(gone)
+            for log in gone:
+                broker.purgatory.touch(log)
+            broker.compaction.forget(gone)
+            broker.logs.info("storage", "topic-rewound", topic=topic.name, name=name)
         broker.housekeeping.plan_deletions()
-        self._broker.logs.info("storage", "topic-rewound", topic=topic_name, name=name)
+        broker.runtime.replies.reply(token, snapshot_actions.answer(broker.node_id, code, words))
 
     def _find(self, name: str) -> None:
         known = self.names()
@@ -364,3 +385,8 @@ def _sync_and_prepare_mark(disk: Disk, paths: list[str], name: str, broker_epoch
     disk.sync_all()
     for path in paths:
         snapshot_store.prepare_mark(disk, path, name, broker_epoch)
+
+
+def _sync_names(directories: list[LogDirectory]) -> None:
+    for directory in dict.fromkeys(directories):
+        directory.disk.sync_directory(directory.path)

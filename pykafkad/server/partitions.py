@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pykafkad.config import Settings, TopicSettings
+    from pykafkad.log.snapshot_store import PreparedRewind
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.topics import PartitionState, Topic
     from pykafkad.server.commits import Commits
@@ -149,13 +150,11 @@ class Partitions:
         for topic in image.topics:
             self.reconfigure(image, topic)
 
-    def rewind(self, topic: Topic, name: str) -> list[PartitionLog]:
-        """Give every partition of a topic the content that it has in the snapshot `name`; the logs that went are
-        returned.
+    def prepare_rewind(self, topic: Topic, name: str) -> list[PreparedRewind]:
+        """Make everything ready to give every partition of a topic the content that it has in the snapshot `name`.
 
-        Raises StorageFailure. Everything is made ready first, so that what can fail fails before anything is changed.
-        """
-        prepared = []
+        What can fail fails here, before anything is changed. Raises StorageFailure."""
+        prepared: list[PreparedRewind] = []
         self.pending.finish()
         try:
             for index in range(len(topic.partitions)):
@@ -172,17 +171,24 @@ class Partitions:
                         log.directory,
                         "the partition was moved to another directory since; go back with everything",
                     )
-                prepared.append((directory, log, *directory.prepare_rewind(name, log)))
-            for directory in dict.fromkeys(each for each, _, _, _ in prepared):
-                directory.checkpoint_rewinds(
-                    {(log.topic, log.partition): start for each, log, _, start in prepared if each is directory}
-                )
+                prepared.append(directory.prepare_rewind(name, log))
         except StorageFailure:
-            for directory, _, path, _ in prepared:
-                directory.delete_directory_later(path, 0)
+            discard_rewind(prepared)
             raise
-        for directory, log, path, log_start_offset in prepared:
-            new = directory.finish_rewind(log, path, log_start_offset)
+        return prepared
+
+    def finish_rewind(self, topic: Topic, prepared: list[PreparedRewind]) -> list[PartitionLog]:
+        """Give every partition what was prepared; the logs that went are returned.
+
+        Raises StorageFailure, and changes nothing, if one of them is not what it was or out of service."""
+        for each in prepared:
+            log: PartitionLog = each.log
+            if self.get_by_id(topic.id, log.partition) is not log or self.directories.of(log) is not each.directory:
+                raise StorageFailure("rewind", log.directory, "the partition was deleted or moved meanwhile")
+            if log.offline is not None:
+                raise StorageFailure("rewind", log.directory, f"the partition is out of service: {log.offline}")
+        for each in prepared:
+            log, new = each.log, each.directory.finish_rewind(each)
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
             new.replica = self._replica(new)
@@ -191,7 +197,7 @@ class Partitions:
                 del self.not_led_here[log]
             if new.offline is None:
                 self._adopt(new, state)
-        return [log for _, log, _, _ in prepared]
+        return [each.log for each in prepared]
 
     def _open_waiting(self, topic: str, index: int) -> PartitionLog:
         image = self._image
@@ -299,3 +305,12 @@ class Partitions:
                     "storage", "delete-failed", topic=topic.name, partition=index, reason=failure
                 )
         return gone
+
+
+def discard_rewind(prepared: list[PreparedRewind]) -> None:
+    """Give up what `prepare_rewind` has made. What cannot be removed is removed at the next start."""
+    for each in prepared:
+        try:
+            each.directory.discard_rewind(each)
+        except StorageFailure:
+            pass

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import time
 
 import pytest
 
 from pykafkad.clock import ManualClock
 from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.log import offset_checkpoints
 from tests.log.settings import TOPIC_ID, append, batch, open_directory, open_log, topic_settings
 from tests.simulation.disk import MemoryDisk
 
@@ -292,6 +294,11 @@ def test_a_checkpoint_beside_the_loop_is_the_same(tmp_path):
     directory.close()
 
 
+def copied(path):
+    """What a kill would leave of a directory that is open, elsewhere."""
+    return shutil.copytree(path, path.with_name(f"{path.name}-copy"))
+
+
 def test_a_checkpoint_that_something_else_overtook_changes_nothing(tmp_path):
     """The partition is deleted, made again, and what was promised of the earlier one would cut the later one."""
     directory = open_directory(tmp_path)
@@ -305,15 +312,57 @@ def test_a_checkpoint_that_something_else_overtook_changes_nothing(tmp_path):
     directory.delete_partition("t", 0)
     assert directory.departed_count == 1
     again = directory.open_partition("t", 0, b"u" * 16, topic_settings(), is_created=True)
-    assert directory.departed_count == 0
-    assert late.finish() is False
-    assert b"t 0 10" not in (tmp_path / "recovery-point-offset-checkpoint").read_bytes()
-    directory.note_offsets(log)
-    again.load()
+    again.lead(0, sole_replica=True)
+    append(again, batch(3))
+    again.write_pending()
+    assert late.finish()
+    late.sync_names()
+    assert b"t 0 10" in (tmp_path / "recovery-point-offset-checkpoint").read_bytes()
+    # After a kill the checkpoints do not count for it.
+    killed = open_directory(copied(tmp_path))
+    assert killed.checkpointed(("t", 0)) == (0, 0, 0) and killed.departed_count == 1
+    assert killed.open_partition("t", 0, b"u" * 16, topic_settings()).end_offset == 3
     directory.note_offsets(again)
     checkpointed(directory, directory.checkpoint_job())
     assert b"t 0 0" in (tmp_path / "recovery-point-offset-checkpoint").read_bytes()
+    assert directory.departed_count == 0 and not list(tmp_path.glob("*.tmp"))
     directory.close()
+
+
+@pytest.mark.parametrize("ends", ["job", "close"])
+def test_checkpoints_count_again_for_a_partition_that_was_made_anew(tmp_path, ends):
+    """Also after a start in between, and for names that fill a file's name."""
+    topic = "t" * 249
+    directory = open_directory(tmp_path)
+    directory.open_partition(topic, 99999, TOPIC_ID, topic_settings())
+    directory.delete_partition(topic, 99999)
+    directory.open_partition(topic, 99999, b"u" * 16, topic_settings(), is_created=True)
+    assert len(list(tmp_path.glob("*.fresh.tmp"))) == 1
+    directory = open_directory(copied(tmp_path))
+    log = directory.open_partition(topic, 99999, b"u" * 16, topic_settings())
+    log.lead(0, sole_replica=True)
+    append(log, batch(10))
+    log.flush()
+    directory.note_offsets(log)
+    if ends == "job":
+        checkpointed(directory, directory.checkpoint_job())
+        assert not list(tmp_path.with_name(f"{tmp_path.name}-copy").glob("*.tmp"))
+    directory.close()
+    path = tmp_path.with_name(f"{tmp_path.name}-copy")
+    assert not list(path.glob("*.tmp"))
+    assert open_directory(path).checkpointed((topic, 99999))[0] == 10
+
+
+def test_what_a_clean_stop_has_left_behind_does_not_count(tmp_path):
+    directory = open_directory(tmp_path)
+    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    log.lead(0, sole_replica=True)
+    append(log, batch(10))
+    directory.close()
+    for name in (f"{offset_checkpoints._fresh_stem(('t', 0))}.0.3", "gone-0.00000000.0.1"):
+        (tmp_path / f"{name}.fresh.tmp").write_bytes(b"")
+    directory = open_directory(tmp_path)
+    assert directory.clean and directory.checkpointed(("t", 0))[0] == 10 and not list(tmp_path.glob("*.tmp"))
 
 
 def test_a_partition_that_left_during_a_checkpoint_is_still_named_in_it(tmp_path):

@@ -26,8 +26,14 @@ def request(name, value, *, operation=SET, resource="1", more=(), validate_only=
 
 
 def act(world, name, value, **keywords):
-    """(error code, message) of one action."""
-    (row,) = world.connect().ask(request(name, value, **keywords), 1).responses
+    """(error code, message) of one action, after what it does beside the loop."""
+    peer = world.connect()
+    answer = peer.ask(request(name, value, **keywords), 1)
+    if answer is NOTHING:
+        world.runtime.offload.close()
+        world.turn()
+        (answer,) = peer.answers
+    (row,) = answer.responses
     return row.error_code, row.error_message
 
 
@@ -80,6 +86,46 @@ def test_what_was_checkpointed_before_a_rewind_cuts_nothing_after_it(world, tmp_
     (tmp_path / "data" / ".lock").unlink()
     log = World(tmp_path / "data").broker.partitions.get("t", 0)
     assert (log.log_start_offset, log.end_offset) == (0, 6)
+
+
+@pytest.mark.parametrize("what", ["deletion", "another rewind", "failure"])
+def test_a_rewind_that_something_overtakes_changes_nothing(world, tmp_path, what):
+    """Its names are being synced beside the loop meanwhile."""
+    act(world, "create", "one")
+    fill(world, 10, 10)
+    peer = world.connect()
+    assert peer.ask(request("restore", "one:t"), 1) is NOTHING and numbers(world) == list(range(20))
+    if what == "deletion":
+        world.connect().ask(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+        world.create_topic("t", 2)
+    elif what == "failure":
+        world.broker.partitions.get("t", 1).fail(StorageFailure("write", "t-1", "broken"))
+    else:
+        other = world.connect()
+        assert other.ask(request("restore", "one:t"), 1) is NOTHING
+    log = world.broker.partitions.get("t", 0)
+    world.runtime.offload.close()
+    world.turn()
+    code = peer.answers[0].responses[0].error_code
+    if what == "another rewind":
+        assert code == 0 and other.answers[0].responses[0].error_code == errors.KAFKA_STORAGE_ERROR
+        assert numbers(world) == list(range(10))
+    else:
+        assert code == errors.KAFKA_STORAGE_ERROR and world.broker.partitions.get("t", 0) is log
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.advance(600)
+    world.runtime.offload.close()
+    assert not list((tmp_path / "data").glob("*.fresh.tmp")) and not list((tmp_path / "data").glob("*-delete"))
+
+
+def test_what_is_appended_while_names_are_synced_goes_with_the_rest(world):
+    act(world, "create", "one")
+    peer = world.connect()
+    assert peer.ask(request("restore", "one:t"), 1) is NOTHING
+    fill(world, 10, 10)
+    world.runtime.offload.close()
+    world.turn()
+    assert peer.answers and numbers(world) == list(range(10))
 
 
 def test_readers_beyond_the_new_end_are_told_so(world):

@@ -96,6 +96,31 @@ def test_a_topic_of_the_same_name_can_come_at_once(world):
     assert folders(world, "") == folders(world, r"\..*-delete") == COUNT
 
 
+@pytest.mark.parametrize("checkpoints", [False, True], ids=["killed before", "killed after the next checkpoint"])
+def test_the_offsets_of_an_earlier_topic_do_not_cut_the_next_one_after_a_kill(world, checkpoints):
+    """The checkpoints name the earlier one until the next are written, which is beside the loop."""
+    for _ in range(5):
+        write(world, 0, b"earlier")
+    log = world.broker.partitions.get("t", 0)
+    log.flush()
+    world.broker.directory.checkpoint()
+    assert b"t 0 5" in world.disk.read("/data/recovery-point-offset-checkpoint")
+    delete(world)
+    world.turn()
+    world.create_topic("t", 2)
+    assert write(world, 0, b"later") == 0
+    assert any(path.endswith(".fresh.tmp") for path in world.disk.files)
+    if checkpoints:
+        for _ in range(3):
+            world.advance(10)
+            world.runtime.offload.close()
+        assert not any(path.endswith(".fresh.tmp") for path in world.disk.files)
+    world.disk.kill()
+    again = world.restart()
+    assert b"later" in read(again, 0) and b"earlier" not in read(again, 0)
+    assert again.broker.partitions.get("t", 0).end_offset == 1
+
+
 def test_a_stop_renames_what_is_left(world):
     delete(world)
     world.stop()
