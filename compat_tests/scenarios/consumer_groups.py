@@ -7,6 +7,7 @@ from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
 from compat_tests.scenarios.registry import scenario
+from pykafkad.wire import messages
 
 JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2
 FIRST, SECOND, THIRD = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"
@@ -371,3 +372,75 @@ def consumer_group_of_a_classic_one(broker: Exchange) -> None:
     broker.ask("OffsetFetch", 9, groups=[wanted])
     member.beat("leaves", member_epoch=LEAVE)
     broker.ask("JoinGroup", 9, note="classic, into the empty group", **_classic_join(group, "consumer"))
+
+
+def _metadata(topic: str) -> bytes:
+    """A subscription as consumers of the classic protocol send it."""
+    content = messages.ConsumerProtocolSubscription(topics=[topic], user_data=None)
+    return (1).to_bytes(2, "big") + bytes(messages.encode(content, 1))
+
+
+class Classic:
+    """A member of the classic protocol, the only one of its group or one of a consumer group."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.member_id = ""
+        self.generation = -1
+
+    def join(self, note: str) -> None:
+        protocols = [part("JoinGroup", "JoinGroupRequestProtocol", name="range", metadata=_metadata(self.group.topic))]
+        fields = _classic_join(self.group, "consumer") | {"protocols": protocols}
+        broker = self.group.broker
+        if not self.member_id:
+            self.member_id = broker.quietly("JoinGroup", 9, **fields).member_id
+        answer = broker.ask("JoinGroup", 9, note=note, member_id=self.member_id, **fields)
+        self.generation = answer.generation_id
+        assignments = []
+        if answer.members:
+            rows = [messages.ConsumerProtocolAssignment.TopicPartition(topic=self.group.topic, partitions=[0, 1, 2, 3])]
+            content = messages.ConsumerProtocolAssignment(assigned_partitions=rows)
+            everything = (1).to_bytes(2, "big") + bytes(messages.encode(content, 1))
+            assignments = [
+                part("SyncGroup", "SyncGroupRequestAssignment", member_id=self.member_id, assignment=everything)
+            ]
+        broker.ask("SyncGroup", 5, note=note, assignments=assignments, **self.identity())
+
+    def identity(self) -> dict[str, Any]:
+        return {"group_id": self.group.name, "member_id": self.member_id, "generation_id": self.generation}
+
+    def beat(self, note: str) -> Any:
+        return self.group.broker.ask("Heartbeat", 4, note=note, **self.identity())
+
+
+@scenario
+def consumer_group_up_and_down(broker: Exchange) -> None:
+    """A classic group becomes a consumer group while it lives, and a classic one again."""
+    group = Group(broker)
+    classic = Classic(group)
+    classic.join("alone")
+    newer = group.member(SECOND)
+    newer.beat("the newer joins")
+    group.describe(note="of both protocols")
+    broker.ask("DescribeGroups", 6, note="of both protocols", groups=[group.name])
+    classic.beat("is told to join")
+    classic.join("beside the newer")
+    newer.beat("the newer gets its part")
+    classic.beat("settled")
+    wrong = classic.generation
+    classic.generation += 5
+    classic.beat("another generation")
+    classic.generation = wrong
+    group.describe(note="settled")
+    identity = part("LeaveGroup", "MemberIdentity", member_id="x")
+    broker.ask("LeaveGroup", 5, note="a stranger", group_id=group.name, members=[identity])
+    newer.beat("the newer leaves", member_epoch=LEAVE)
+    group.describe(note="a classic one")
+    classic.beat("is told to join again")
+    classic.join("alone again")
+    newer.epoch = JOIN
+    newer.beat("the newer is back")
+    identity = part("LeaveGroup", "MemberIdentity", member_id=classic.member_id)
+    broker.ask("LeaveGroup", 5, note="the classic leaves", group_id=group.name, members=[identity])
+    group.settle(newer)
+    group.describe(note="a consumer group")

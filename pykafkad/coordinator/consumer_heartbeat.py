@@ -9,28 +9,13 @@ The checks are in Kafka's order, because the order decides which of several erro
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-
 from pykafkad import errors
-from pykafkad.coordinator import (
-    assignors,
-    consumer_migration,
-    consumer_patterns,
-    consumer_records,
-    group_settings,
-    metadata_hash,
-)
+from pykafkad.coordinator import consumer_leaving, consumer_migration, group_settings
 from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.consumer_group import REVOCATION, SESSION, ConsumerGroup, preferred
-from pykafkad.coordinator.consumer_member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    STATIC_LEAVE_EPOCH,
-    UNREVOKED_PARTITIONS,
-    ConsumerMember,
-)
+from pykafkad.coordinator.consumer_change import Change, check_room, new_member_id
+from pykafkad.coordinator.consumer_group import REJOIN, SESSION, SYNC, ConsumerGroup
+from pykafkad.coordinator.consumer_member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from pykafkad.coordinator.events import ConsumerGroupHeartbeat
-from pykafkad.coordinator.reconciliation import Reconciliation
 from pykafkad.errors import KafkaError
 from pykafkad.wire import messages
 
@@ -38,18 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafkad.coordinator.assignors import Assignment
-    from pykafkad.coordinator.consumer_member import Partitions
-    from pykafkad.coordinator.group_types import ClusterView
     from pykafkad.coordinator.reconciliation import Owned
     from pykafkad.coordinator.shard import GroupShard
     from pykafkad.coordinator.step import Step
-    from pykafkad.effects import StoredRecord
 
     Request = messages.ConsumerGroupHeartbeatRequest
     Response = messages.ConsumerGroupHeartbeatResponse
-
-MUST_REJOIN = "The member must abandon all its partitions and rejoin."
 
 
 def heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> None:
@@ -57,7 +36,7 @@ def heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> N
     request = event.request
     try:
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
-            response = leave(shard, step, request)
+            response = consumer_leaving.leave(shard, step, request)
         else:
             response = _heartbeat(shard, step, event)
     except KafkaError as error:
@@ -67,11 +46,18 @@ def heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> N
 
 def _heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> Response:
     request = event.request
-    change = Change(shard, step, _group_for(shard, request), request.group_id)
-    group = change.group
+    found = _group_for(shard, request)
+    upgrade = consumer_migration.Upgrade(shard, step, found) if isinstance(found, ClassicGroup) else None
+    if upgrade is not None:
+        group = upgrade.group
+    else:
+        group = found if isinstance(found, ConsumerGroup) else ConsumerGroup(request.group_id)
+    change = Change(shard, step, group)
+    if upgrade is not None:
+        change.records += upgrade.records
     check_room(shard, group, request.member_id, request.instance_id)
     owned = owned_partitions(request.topic_partitions)
-    member_id = request.member_id or _new_member_id(step)
+    member_id = request.member_id or new_member_id(step)
     member = change.subscribe(member_id, request.instance_id, request.member_epoch, owned)
     updated = member.copy(
         instance_id=_given(request.instance_id, member.instance_id),
@@ -110,14 +96,13 @@ def _heartbeat(shard: GroupShard, step: Step, event: ConsumerGroupHeartbeat) -> 
                 for topic_id, partitions in updated.assigned.items()
             ]
         )
+    if upgrade is not None:
+        upgrade.replace()
+    # A member that has spoken the classic protocol has no more to do by its rules.
+    group.cancel(REJOIN, member_id)
+    group.cancel(SYNC, member_id)
     change.write()
     return response
-
-
-def _new_member_id(step: Step) -> str:
-    """An id for a member that brings none (version 0): a random UUID in Kafka's form."""
-    text = b2a_base64(step.random.randbytes(16), newline=False).decode("ascii")
-    return text.rstrip("=").replace("+", "-").replace("/", "_")
 
 
 def _given(value: str | None, before: str | None) -> str | None:
@@ -152,332 +137,3 @@ def _group_for(shard: GroupShard, request: Request) -> ConsumerGroup | ClassicGr
     if not joins or not isinstance(group, ClassicGroup):
         raise KafkaError(errors.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
     return group
-
-
-def check_room(shard: GroupShard, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-    """Raises `KafkaError` when the group is full and the member is new."""
-    limit = shard.settings.group_consumer_max_size
-    if group.static_member(instance_id) is None and len(group.members) >= limit and member_id not in group.members:
-        text = f"The consumer group has reached its maximum capacity of {limit} members."
-        raise KafkaError(errors.GROUP_MAX_SIZE_REACHED, text)
-
-
-def check_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
-    """Raises `KafkaError` (FENCED_MEMBER_EPOCH) for another epoch than the member's.
-
-    Epoch 0 joins again. The epoch before is accepted from a member that has nothing else than it may have: the answer
-    with its new epoch may have been lost.
-    """
-    if epoch in (JOIN_EPOCH, member.epoch):
-        return
-    if epoch > member.epoch:
-        kind = "greater"
-    elif epoch == member.previous_epoch and _is_within(owned, member.assigned):
-        return
-    else:
-        kind = "smaller"
-    text = (
-        f"The consumer group member has a {kind} member epoch ({epoch}) than the one known by the group "
-        f"coordinator ({member.epoch}). {MUST_REJOIN}"
-    )
-    raise KafkaError(errors.FENCED_MEMBER_EPOCH, text)
-
-
-def _is_within(owned: Owned | None, assigned: Partitions) -> bool:
-    if owned is None:
-        return False
-    return all(
-        partition in assigned.get(topic_id, ()) for topic_id, partitions in owned.items() for partition in partitions
-    )
-
-
-def check_instance(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
-    """The member with the instance id. Raises `KafkaError` when there is none, or when it has another member id."""
-    known = group.static_member(instance_id)
-    if known is None:
-        raise KafkaError(errors.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if known.member_id != member_id:
-        text = f"Static member {member_id} with instance id {instance_id} was fenced by member {known.member_id}."
-        raise KafkaError(errors.FENCED_INSTANCE_ID, text)
-    return known
-
-
-def known_member(group: ConsumerGroup, member_id: str) -> ConsumerMember:
-    """The member with the id. Raises `KafkaError` (UNKNOWN_MEMBER_ID) when there is none."""
-    member = group.members.get(member_id)
-    if member is None:
-        text = f"Member {member_id} is not a member of group {group.group_id}."
-        raise KafkaError(errors.UNKNOWN_MEMBER_ID, text)
-    return member
-
-
-class Change:
-    """What one request changes in a group: the records, and the state that they will lead to."""
-
-    __slots__ = ("group", "records", "shard", "step")
-
-    def __init__(
-        self, shard: GroupShard, step: Step, group: ConsumerGroup | ClassicGroup | None, group_id: str
-    ) -> None:
-        self.shard = shard
-        self.step = step
-        self.records: list[StoredRecord] = []
-        if isinstance(group, ClassicGroup):
-            group = consumer_migration.upgraded(shard, step, group, self.records)
-        self.group = ConsumerGroup(group_id) if group is None else group
-
-    def write(self) -> None:
-        """Write what has changed, if anything has."""
-        if self.records:
-            # The records make a new group when they are applied. Its deadlines are in this object.
-            self.shard.groups[self.group.group_id] = self.group
-            self.step.append(self.records)
-
-    def subscribe(self, member_id: str, instance_id: str | None, epoch: int, owned: Owned | None) -> ConsumerMember:
-        """The member that sends a heartbeat, made if it joins."""
-        joins = epoch == JOIN_EPOCH
-        if instance_id is None:
-            if joins and member_id not in self.group.members:
-                return ConsumerMember(member_id)
-            member = known_member(self.group, member_id)
-            check_epoch(member, epoch, owned)
-            return member
-        if not joins:
-            member = check_instance(self.group, instance_id, member_id)
-            check_epoch(member, epoch, owned)
-            return member
-        known = self.group.static_member(instance_id)
-        if known is None:
-            return self.group.members.get(member_id) or ConsumerMember(member_id)
-        if known.classic is None and known.epoch != STATIC_LEAVE_EPOCH:
-            text = (
-                f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
-                f"instance id is owned by {known.member_id} member."
-            )
-            raise KafkaError(errors.UNRELEASED_INSTANCE_ID, text)
-        return self.replace(known, member_id)
-
-    def replace(self, known: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member comes back under another member id: the new one takes over what the old one had."""
-        group_id = self.group.group_id
-        member = known.copy(member_id=member_id, epoch=0, previous_epoch=0)
-        self.records += consumer_records.member_tombstones(group_id, known.member_id)
-        self.records += (
-            consumer_records.member(group_id, member),
-            consumer_records.target(group_id, member_id, self.group.targets.get(known.member_id, {})),
-            consumer_records.current(group_id, member),
-        )
-        if known.member_id != member_id:
-            self.group.cancel_all(known.member_id)
-        return member
-
-    def update(self, member: ConsumerMember, updated: ConsumerMember, owned: Owned | None) -> ConsumerMember:
-        """The three parts of a heartbeat. Returns the member after them."""
-        group = self.group
-        names_changed = False
-        if updated != member:
-            self.records.append(consumer_records.member(group.group_id, updated))
-            names_changed = updated.topic_names != member.topic_names
-        regex_changed, is_resolved = consumer_patterns.update(self, member, updated)
-        epoch = group.epoch
-        if names_changed or is_resolved or group.topics_changed:
-            epoch = self.bump(member, updated, names_changed or is_resolved)
-        target_epoch, target = self.target(epoch, member, updated)
-        return self.reconcile(updated, target_epoch, target, names_changed or regex_changed, owned)
-
-    def bump(self, member: ConsumerMember, updated: ConsumerMember, must_bump: bool) -> int:
-        """Begin a new epoch of the group if it must be, or if the topics have changed. Returns the group's epoch."""
-        group = self.group
-        names = self.counts(member, updated).keys() | self.matched_topics(member, updated)
-        found = metadata_hash.of_topics(self.metadata, names, self.shard.topic_hashes)
-        epoch = group.epoch
-        if must_bump or found != group.metadata_hash:
-            epoch += 1
-            self.records.append(consumer_records.group_epoch(group.group_id, epoch, found))
-        group.topics_changed = False
-        if group.has_partition_metadata:
-            self.records.append(consumer_records.partition_metadata_tombstone(group.group_id))
-        return epoch
-
-    @property
-    def metadata(self) -> ClusterView:
-        """The view of the cluster: a shard that serves has one."""
-        assert self.shard.metadata is not None
-        return self.shard.metadata
-
-    def counts(self, member: ConsumerMember, updated: ConsumerMember) -> dict[str, int]:
-        """How many members will name each topic."""
-        counts = dict(self.group.topic_counts)
-        for name in member.topic_names:
-            counts[name] -= 1
-        for name in updated.topic_names:
-            counts[name] = counts.get(name, 0) + 1
-        return {name: count for name, count in counts.items() if count}
-
-    def matched_topics(self, member: ConsumerMember, updated: ConsumerMember) -> set[str]:
-        """The topics of all patterns that the group will still subscribe to."""
-        group = self.group
-        gone = member.topic_regex if member.topic_regex != updated.topic_regex else None
-        if gone and group.regexes.get(gone, 0) > 1:
-            gone = None
-        topics: set[str] = set()
-        for regex, pattern in group.patterns.items():
-            if regex != gone:
-                topics |= pattern.topics
-        return topics
-
-    def target(self, epoch: int, member: ConsumerMember, updated: ConsumerMember) -> tuple[int, Assignment]:
-        """The epoch of the target assignment and the member's target, computed anew if the group's epoch has none and
-        the last one is old enough."""
-        group = self.group
-        known = group.static_member(updated.instance_id)
-        if group.target_epoch >= epoch or not self.may_assign():
-            if updated.instance_id is None:
-                return group.target_epoch, group.targets.get(updated.member_id, {})
-            return group.target_epoch, {} if known is None else group.targets.get(known.member_id, {})
-        members = dict(group.members)
-        before = dict(group.targets)
-        if known is not None and known.member_id != updated.member_id:
-            before[updated.member_id] = before.get(known.member_id, {})
-            members.pop(known.member_id, None)
-        members[updated.member_id] = updated
-        counts = dict(group.assignors)
-        for each, change in ((member, -1), (updated, 1)):
-            if each.assignor is not None:
-                counts[each.assignor] = counts.get(each.assignor, 0) + change
-        name = preferred({each: count for each, count in counts.items() if count > 0})
-        spec = self.spec(members, before, self.counts(member, updated), self.regexes(member, updated))
-        spec.newest = updated.member_id if updated.member_id not in group.members else None
-        targets = assignors.assign(name or self.shard.settings.group_consumer_assignors[0], spec)
-        group_id = group.group_id
-        for member_id in members:
-            new = targets.get(member_id, {})
-            if new != group.targets.get(member_id):
-                self.records.append(consumer_records.target(group_id, member_id, new))
-        self.records.append(consumer_records.target_epoch(group_id, epoch, self.step.now_ms))
-        return epoch, targets.get(updated.member_id, {})
-
-    def may_assign(self) -> bool:
-        """Whether the last target is as old as the group's assignment interval."""
-        group = self.group
-        interval_ms = group_settings.number(self.shard, group.group_id, "consumer_assignment_interval_ms")
-        since_ms = group.target_timestamp_ms
-        return not since_ms or not interval_ms or self.step.now_ms >= since_ms + interval_ms
-
-    def regexes(self, member: ConsumerMember, updated: ConsumerMember) -> dict[str, int]:
-        """How many members will subscribe to each pattern."""
-        counts = dict(self.group.regexes)
-        if member.topic_regex != updated.topic_regex:
-            if member.topic_regex:
-                counts[member.topic_regex] -= 1
-            if updated.topic_regex:
-                counts[updated.topic_regex] = counts.get(updated.topic_regex, 0) + 1
-        return {regex: count for regex, count in counts.items() if count}
-
-    def spec(
-        self,
-        members: dict[str, ConsumerMember],
-        targets: dict[str, Assignment],
-        topic_counts: dict[str, int],
-        regexes: dict[str, int],
-    ) -> assignors.GroupSpec:
-        """The group as an assignor sees it."""
-        topics = self.metadata.topics
-        ids: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
-        partition_counts: dict[bytes, int] = {}
-        subscribers: dict[str, assignors.Subscriber] = {}
-        for member_id, member in members.items():
-            key = member.topic_names, member.topic_regex
-            topic_ids = ids.get(key)
-            if topic_ids is None:
-                found = [topics[name] for name in self.group.member_topics(member) if name in topics]
-                partition_counts.update((topic.id, len(topic.partitions)) for topic in found)
-                topic_ids = ids[key] = frozenset(topic.id for topic in found)
-            subscribers[member_id] = assignors.Subscriber(member.instance_id, topic_ids, targets.get(member_id, {}))
-        if regexes:
-            is_homogeneous = not topic_counts and list(regexes.values()) == [len(members)]
-        else:
-            is_homogeneous = all(count == len(members) for count in topic_counts.values())
-        return assignors.GroupSpec(subscribers, partition_counts, self.group.target_owners, is_homogeneous)
-
-    def reconcile(
-        self,
-        updated: ConsumerMember,
-        target_epoch: int,
-        target: Assignment,
-        subscription_changed: bool,
-        owned: Owned | None,
-    ) -> ConsumerMember:
-        """Take the member one step nearer to its target."""
-        if not subscription_changed and updated.is_reconciled_to(target_epoch):
-            return updated
-        group, topics = self.group, self.metadata.topics
-        topic_ids = frozenset(topics[name].id for name in group.member_topics(updated) if name in topics)
-        following = Reconciliation(updated, target_epoch, target, topic_ids, self.is_free, owned).next(
-            subscription_changed
-        )
-        if following != updated:
-            self.records.append(consumer_records.current(group.group_id, following))
-            if following.classic is None:
-                if following.state == UNREVOKED_PARTITIONS:
-                    group.expect(self.step, REVOCATION, following.member_id, following.rebalance_timeout_ms)
-                else:
-                    group.cancel(REVOCATION, following.member_id)
-        return following
-
-    def is_free(self, topic_id: bytes, partition: int) -> bool:
-        """Whether no member has the partition."""
-        return self.group.is_free(topic_id, partition)
-
-
-# Leaving.
-
-
-def leave(shard: GroupShard, step: Step, request: Request) -> Response:
-    """Remove a member, or note that a static member will be back."""
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        raise KafkaError(errors.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
-    if not isinstance(group, ConsumerGroup):
-        raise KafkaError(errors.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
-    if request.instance_id is None:
-        member = known_member(group, request.member_id)
-    else:
-        member = check_instance(group, request.instance_id, request.member_id)
-        if request.member_epoch == STATIC_LEAVE_EPOCH:
-            away = member.copy(
-                epoch=STATIC_LEAVE_EPOCH,
-                assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()},
-                revoking={},
-            )
-            group.cancel(REVOCATION, member.member_id)
-            step.append([consumer_records.current(group.group_id, away)])
-            return messages.ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=STATIC_LEAVE_EPOCH)
-    fence(shard, step, group, [member])
-    return messages.ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-
-
-def fence(shard: GroupShard, step: Step, group: ConsumerGroup, members: list[ConsumerMember]) -> None:
-    """Remove members. If only members of the classic protocol are left, the group becomes a classic one."""
-    if consumer_migration.downgrade_without(shard, step, group, members):
-        return
-    records: list[StoredRecord] = []
-    names = dict(group.topic_counts)
-    regexes = dict(group.regexes)
-    for member in members:
-        records += consumer_records.member_tombstones(group.group_id, member.member_id)
-        group.cancel_all(member.member_id)
-        for name in member.topic_names:
-            names[name] -= 1
-        if member.topic_regex:
-            regexes[member.topic_regex] -= 1
-    gone = {regex for regex, count in regexes.items() if not count}
-    records += [consumer_records.pattern_tombstone(group.group_id, regex) for regex in gone]
-    topics = {name for name, count in names.items() if count}
-    for regex, pattern in group.patterns.items():
-        if regex not in gone:
-            topics |= pattern.topics
-    assert shard.metadata is not None
-    found = metadata_hash.of_topics(shard.metadata, topics, shard.topic_hashes)
-    records.append(consumer_records.group_epoch(group.group_id, group.epoch + 1, found))
-    step.append(records)

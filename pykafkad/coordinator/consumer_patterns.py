@@ -37,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pykafkad.coordinator.consumer_heartbeat import Change
+    from pykafkad.coordinator.consumer_change import Change
     from pykafkad.coordinator.shard import GroupShard
     from pykafkad.coordinator.step import Step
     from pykafkad.effects import StoredRecord

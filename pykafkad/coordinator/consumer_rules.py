@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from pykafkad.coordinator import consumer_group, consumer_heartbeat, consumer_patterns, events, group_settings
+from pykafkad.coordinator import (
+    consumer_classic_members,
+    consumer_group,
+    consumer_heartbeat,
+    consumer_leaving,
+    consumer_patterns,
+    events,
+    group_settings,
+)
 from pykafkad.coordinator.consumer_group import REVOCATION, SESSION, TIMER_MEMBERS, ConsumerGroup
 from pykafkad.coordinator.consumer_member import UNREVOKED_PARTITIONS
 from pykafkad.coordinator.consumer_patterns import TIMER_PATTERNS
@@ -16,7 +24,13 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.shard import GroupShard
     from pykafkad.coordinator.step import Step
 
-STEPS = {events.ConsumerGroupHeartbeat: consumer_heartbeat.heartbeat}
+STEPS = {
+    events.ConsumerGroupHeartbeat: consumer_heartbeat.heartbeat,
+    events.JoinGroup: consumer_classic_members.join,
+    events.SyncGroup: consumer_classic_members.sync,
+    events.Heartbeat: consumer_classic_members.heartbeat,
+    events.LeaveGroup: consumer_classic_members.leave,
+}
 RECORDS = consumer_group.RECORDS
 
 
@@ -51,7 +65,7 @@ def _members_timer(shard: GroupShard, step: Step, group: ConsumerGroup, key: tup
         del deadlines[kind, member_id]
         member = group.members.get(member_id)
         if member is not None:
-            consumer_heartbeat.fence(shard, step, group, [member])
+            consumer_leaving.fence(shard, step, group, [member])
     at = min(deadlines.values(), default=NEVER)
     if at != NEVER and shard.groups.get(group.group_id) is group:
         group.timer_at = at

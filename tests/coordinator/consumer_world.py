@@ -101,7 +101,7 @@ class Member:
             self.member_id, self.epoch = answer.member_id, answer.member_epoch
             if answer.assignment is not None:
                 self.owned = {row.topic_id: set(row.partitions) for row in answer.assignment.topic_partitions}
-        elif error in ("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"):
+        elif error in ("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"):
             self.epoch, self.owned = 0, {}
         return error
 
