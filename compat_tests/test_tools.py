@@ -30,14 +30,14 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS",
 }
 # Options that no case uses, with the reason.
-TRANSACTIONS = "transactions are not offered yet"
+TRANSACTIONS = "they need a transaction that hangs: test_transactions.py"
 GROUPS = "groups of this kind are not offered yet, and are refused before the option counts"
 FILES = "read by the tests of files, test_log_files.py and test_tools_files.py"
 UNUSED_OPTIONS = {
     "console-share-consumer": ("*", GROUPS),
     "consumer-perf-test": ("--print-metrics", "what it prints is of the client's making"),
     "dump-log": ("*", FILES),
-    "producer-perf-test": ("--print-metrics --transaction-duration-ms --transactional-id", TRANSACTIONS),
+    "producer-perf-test": ("--print-metrics", "what it prints is of the client's making"),
     "replica-verification": ("*", "it runs until it is killed, in a test of its own"),
     "share-groups": ("*", GROUPS),
     "storage": ("*", FILES),
