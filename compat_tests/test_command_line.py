@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
 
 from compat_tests.samples import wait_until
 
@@ -155,6 +157,39 @@ def test_groups(run: Run, fresh_name: FreshName) -> None:
     assert group in _groups(run)
     assert run("groups", "delete", group).stdout == f"group\tresult\n{group}\tdeleted\n"
     assert f"{group}: GROUP_ID_NOT_FOUND" in run("groups", "delete", group, code=1).stderr
+
+
+def test_transactions(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
+    """An open transaction is listed, described, and aborted by its id; a missing id is reported."""
+    topic, transactional_id = fresh_name(), fresh_name("id")
+    run("topics", "create", topic)
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id)
+    producer.init_transactions()
+    assert "there is no transactional id" in run("transactions", "describe", fresh_name("none"), code=1).stderr
+    assert (
+        "has no open transaction: its state is Empty" in run("transactions", "abort", transactional_id, code=1).stderr
+    )
+    producer.begin_transaction()
+    producer.send(topic, b"open").get(100)
+
+    def listed(*options: str) -> list[tuple]:
+        rows = _json(run("transactions", "list", "--pattern", transactional_id, "--json", *options).stdout)
+        return [(row["transactional_id"], row["state"]) for row in rows]
+
+    assert listed() == listed("--state", "Ongoing") == listed("--longer-than", "0") == [(transactional_id, "Ongoing")]
+    assert listed("--state", "Empty") == listed("--longer-than", "3600") == []
+    (row,) = _json(run("transactions", "describe", transactional_id, "--json").stdout)
+    assert (row["state"], row["partitions"]) == ("Ongoing", [f"{topic}-0"])
+    assert run("transactions", "find-hanging", "--topic", topic, "--older-than", "-60").stdout == ""
+    assert (
+        "starts at 5"
+        in run("transactions", "abort", "--topic", topic, "--partition", "0", "--start-offset", "5", code=1).stderr
+    )
+    run("transactions", "abort", transactional_id)
+    assert listed("--state", "Ongoing") == []
+    with pytest.raises(KafkaError):
+        producer.commit_transaction()
+    producer.close(timeout=0)
 
 
 def test_a_missing_broker_is_reported_in_a_sentence() -> None:

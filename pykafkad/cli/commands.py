@@ -22,6 +22,7 @@ COMMANDS = {
     "produce": "pykafkad.cli.produce",
     "tail": "pykafkad.cli.tail",
     "groups": "pykafkad.cli.groups",
+    "transactions": "pykafkad.cli.transactions",
     "dump-log": "pykafkad.cli.dump_log",
     "fsck": "pykafkad.cli.fsck",
     "snapshot": "pykafkad.cli.snapshot",

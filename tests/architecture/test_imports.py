@@ -91,6 +91,7 @@ OWNERS = {
         "pykafkad.cli.client": "the commands' connections",
         "pykafkad.cli.topics": "names of resources, inside a connection of client.py",
         "pykafkad.cli.groups": "names of offsets, inside a connection of client.py",
+        "pykafkad.cli.transactions": "names of errors and of an abort, inside a connection of client.py",
     },
     "rich": {"pykafkad.cli.output": "tables at a terminal"},
 }
@@ -138,6 +139,7 @@ NOT_SERVING = {
     "pykafkad.cli.produce": "a subcommand",
     "pykafkad.cli.tail": "a subcommand",
     "pykafkad.cli.groups": "a subcommand",
+    "pykafkad.cli.transactions": "a subcommand",
     "pykafkad.cli.topics": "a subcommand",
     "pykafkad.cli.dump_log": "a subcommand",
     "pykafkad.cli.client_metrics": "a subcommand",

@@ -18,6 +18,8 @@ CLIENT_COMMANDS = (
     ("topics", "create", "t"),
     ("groups", "list"),
     ("groups", "describe", "g"),
+    ("transactions", "list"),
+    ("transactions", "abort", "id"),
     ("produce", "t", "value"),
     ("tail", "t"),
     ("snapshot", "list"),
