@@ -68,6 +68,9 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS); \
 	report_parts
 
+# Two processes, each with a real Kafka of its own: half of the time goes into waits, of clients and for a JVM's start.
+IN_TWO := -n 2 --dist loadfile --durations 15
+
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
 	part lint lint; \
@@ -76,7 +79,7 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests -n auto --dist worksteal $(ARGS); \
 	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad $(ARGS) \
 		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
-	part compat $(BIN)/python -m pytest compat_tests $(ARGS); \
+	part compat $(BIN)/python -m pytest compat_tests $(IN_TWO) $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
 	report_parts
 
