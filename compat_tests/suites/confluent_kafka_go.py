@@ -55,7 +55,6 @@ SUITE = Suite(
     settings_of_kafka=security.sasl_listener({"admin": "admin", "testuser": "testpass"}, ["admin"]),
     quick=False,
     differences={
-        "TestTransactional*": "transactions are not offered yet",
         "TestIntegration/TestAdminClient_Describe*": "SASL is not offered yet",
     },
     unsteady={

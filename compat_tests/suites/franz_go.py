@@ -18,7 +18,7 @@ WITH_BROKER = "|".join(
         "TestConsumeRegex|TestConsumeRegexShareSkipsInternal|TestConsumeTopicRetrieval|TestConsumeTopicRetrieval_Many|TestDirectPartitionPurge",
         "TestGroupETL|TestGroupSimple|TestHookPollStart|TestIssue(325|337|434|489|523|648|769|810|831|865|1034)",
         "TestIssueFetchLargerThanBrokerMaxReadBytes|TestPauseIssue489|TestPauseIssueOct2023|TestPing|TestPooling",
-        "TestShareGroup|TestShareGroupAckOnClose|TestShareGroupETL|TestShareGroupOffsetsAdmin|TestUnknownGroupOffsetFetchPinned",
+        "TestShareGroup|TestShareGroupAckOnClose|TestShareGroupETL|TestShareGroupOffsetsAdmin|TestTxnEtl|TestUnknownGroupOffsetFetchPinned",
     )
 )
 # The tests that wait neither for a group nor for the client's next metadata request.
@@ -29,8 +29,6 @@ QUICK = "|".join(
         "TestUnknownGroupOffsetFetchPinned",
     )
 )
-# This test keeps asking after its producer was refused, for longer than all other tests together.
-WAITS_FOR_TRANSACTIONS = "^TestTxnEtl$"
 ENVIRONMENT = {"KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "20000", "KGO_TEST_MAX_TOPIC_PARTS": "3"}
 
 
@@ -47,8 +45,6 @@ def run(place: Place) -> Outcomes:
         "-test.count=1",
         "-test.run",
         f"^({QUICK if place.quick else WITH_BROKER})$",
-        "-test.skip",
-        WAITS_FOR_TRANSACTIONS,
     ]
     environment = {**ENVIRONMENT, "KGO_SEEDS": place.bootstrap}
     printed = run_logged(command, place, place.source / "pkg" / "kgo", environment, timeout_seconds=660)
@@ -66,5 +62,4 @@ SUITE = Suite(
         "TestConsumeRegexShareSkipsInternal": "share groups are not offered yet",
         "TestShareGroup*": "share groups are not offered yet",
     },
-    not_run="TestTxnEtl (7 cases): it goes on for minutes after its transactions were refused",
 )

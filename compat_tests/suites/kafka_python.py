@@ -57,8 +57,5 @@ SUITE = Suite(
         "node.id": "0",
         "advertised.listeners": "PLAINTEXT://localhost:{port}",
     },
-    differences={
-        "test_producer_integration::test_transactional_*": "transactions are not offered yet",
-    },
     not_run="SSL and SASL (11 tests): they start brokers by a distribution's shell scripts",
 )

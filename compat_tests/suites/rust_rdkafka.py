@@ -12,9 +12,9 @@ FETCH = from_crates_io("rdkafka", VERSION, "d7956f9ac12b5712e50372d9749a3102f481
 
 
 def run(place: Place) -> Outcomes:
-    """All tests; a quick run skips those that wait a minute each for transactions, which are not offered."""
+    """All tests."""
     environment = {"KAFKA_HOST": place.bootstrap, "KAFKA_VERSION": KAFKA_VERSION, "RUST_LOG": "off"}
-    return rust.run(place, environment, skip=["test_transaction_"] if place.quick else [], threads=4)
+    return rust.run(place, environment, threads=4)
 
 
 SUITE = Suite(
@@ -25,7 +25,6 @@ SUITE = Suite(
     prepare=lambda: built(f"rdkafka-{VERSION}", FETCH, rust.build),
     run=run,
     settings={"num.partitions": "3", "node.id": "0"},
-    differences={"test_transactions::test_transaction_*": "transactions are not offered yet"},
     unsteady={
         "test_low_producers::test_base_producer_timeout": "expects that a new topic takes longer than 100 ms (5 of 30 "
         "fail on Kafka)",
