@@ -12,6 +12,8 @@ from compat_tests.suites.program import run_logged
 from compat_tests.suites.suite import Outcomes, Place
 
 BINARIES = "test-binaries.json"
+# Nobody debugs these binaries: without what a debugger needs, they are compiled in much less time.
+FAST_BUILD = {"CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_INCREMENTAL": "0"}
 
 
 def build(source: Path, updates: Sequence[str] = ()) -> None:
@@ -21,7 +23,8 @@ def build(source: Path, updates: Sequence[str] = ()) -> None:
     for update in updates:
         crate, version = update.split("@")
         call(["cargo", "update", "--package", crate, "--precise", version], source)
-    printed = call(["cargo", "test", "--no-run", "--locked", "--test", "*", "--message-format", "json"], source)
+    compile_tests = ["cargo", "test", "--no-run", "--locked", "--test", "*", "--message-format", "json"]
+    printed = call(compile_tests, source, FAST_BUILD)
     messages = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     binaries = {each["target"]["name"]: each["executable"] for each in messages if each.get("executable")}
     (source / BINARIES).write_text(json.dumps(binaries))
