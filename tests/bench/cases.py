@@ -11,7 +11,7 @@ from collections import namedtuple
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
 from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, InProcessLoad, PartitionsLoad, StartLoad
-from .request_loads import FetchLoad, ProduceLoad, SyncedProduceLoad
+from .request_loads import FetchLoad, ProduceBesideLoad, ProduceLoad, SyncedProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
 
 Case = namedtuple("Case", "name what load floors")
@@ -84,6 +84,12 @@ CASES = (
         "Produce, one 100-byte record, 1 000 a second on one connection",
         ProduceLoad(None, connections=1, depth=64, rate=1000.0),
         (),
+    ),
+    Case(
+        "paced-beside-large",
+        "Produce, one 100-byte record, 500 a second on one connection, beside 80 batches of 1 MB a second",
+        ProduceBesideLoad(rate=500.0, large_bytes=MB, large_connections=4, large_rate=80.0),
+        (at_most("p99_us", 1.0),),
     ),
     Case(
         "produce-synced-c50",

@@ -34,6 +34,7 @@ FIGURES = {
     "answer_ms": Figure("answer", "ms", 2),
     "page_ms": Figure("page", "ms", 2),
     "times_one_sync": Figure("rate / one sync per request", "x", 1),
+    "large_mb_per_s": Figure("rate of the large batches", "MB/s", 0),
     "seconds": Figure("time", "s", 1),
 }
 COLUMNS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from . import loadgen, process, wire_bytes
 from .load import Load
@@ -52,6 +53,48 @@ class ProduceLoad(Load):
             session.delete_topics([topic])
         path.unlink()
         broker.wait_until_deleted(topic)
+        return figures
+
+
+class ProduceBesideLoad(Load):
+    """One record a request on one connection, paced, while other connections produce large batches to another topic,
+    paced too, so that both brokers have the same to do. The figures are those of the small requests, and
+    `large_mb_per_s`."""
+
+    def __init__(self, *, rate, large_bytes, large_connections, large_rate):
+        self.rate = rate
+        self.large_bytes = large_bytes
+        self.large_shape = {"connections": large_connections, "depth": 2, "rate": large_rate}
+
+    def round(self, broker, bench):
+        """Rates, latencies and CPU of one run of `bench.options.seconds`."""
+        options = bench.options
+        names = {bench.new_name("small"): None, bench.new_name("large"): self.large_bytes}
+        with Session(broker.port) as session:
+            ids = session.create_topics(dict.fromkeys(names, PARTITIONS))
+            small, large = (
+                produce_templates(bench, name, ids[name], encoded_batch(size)) for name, size in names.items()
+            )
+            # The large batches begin before the small ones and end after them.
+            with ThreadPoolExecutor(1) as pool:
+                seconds = options.seconds + options.warmup + 1.0
+                beside = pool.submit(loadgen.run, broker.port, large, seconds=seconds, **self.large_shape)
+                figures = loadgen.run(
+                    broker.port,
+                    small,
+                    connections=1,
+                    depth=64,
+                    rate=self.rate,
+                    seconds=options.seconds,
+                    warmup=options.warmup + 0.3,
+                    pid=broker.pid,
+                )
+                figures["large_mb_per_s"] = beside.result()["mb_per_s"]
+            session.delete_topics(list(names))
+        for path in (small, large):
+            path.unlink()
+        for name in names:
+            broker.wait_until_deleted(name)
         return figures
 
 

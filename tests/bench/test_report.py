@@ -83,6 +83,7 @@ def test_the_floors_are_those_of_this_list():
         "produce-1KB-c6d5": [("requests_per_s", 2.0)],
         "produce-1rec-c1": [("p50_us", 0.8)],
         "produce-16KB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.7)],
+        "paced-beside-large": [("p99_us", 1.0)],
         "produce-synced-c50": [("times_one_sync", 5.0)],
         "fetch-4KB": [("mb_per_s", 1.5), ("cpu_ms_per_mb", 0.6)],
         "fetch-16KB": [("mb_per_s", 1.5), ("cpu_ms_per_mb", 0.6)],
