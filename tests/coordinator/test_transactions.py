@@ -143,7 +143,7 @@ def test_partitions_are_added_and_known():
     assert world.add(producer, A) == "NONE"
     started_ms = world.shard.transactions["t"].start_ms
     world.advance(1)
-    assert world.add(producer, B, A) == "NONE"
+    assert world.add(producer, B) == "NONE"
     assert world.verify(producer, A, C, B) == ["NONE", "TRANSACTION_ABORTABLE", "NONE"]
     assert world.shard.transactions["t"].start_ms == started_ms
     assert world.state() == "Ongoing"

@@ -8,6 +8,8 @@ MEMBERS = ("tests/coordinator/test_join.py", "tests/coordinator/test_sync_heartb
 OFFSETS = ("tests/coordinator/test_offsets.py",)
 LOADING = ("tests/coordinator/test_loading.py",)
 PENDING = ("tests/coordinator/test_pending_offsets.py",)
+TRANSACTIONS = ("tests/coordinator/test_transactions.py", "tests/coordinator/test_transaction_properties.py")
+TRANSACTION_LOG = ("tests/coordinator/test_transaction_records.py",)
 CODEC = ("tests/coordinator/test_record_codec.py",)
 
 PLANTS = (
@@ -253,5 +255,97 @@ PLANTS = (
         "elif value.expire_timestamp != NO_TIMESTAMP:",
         "elif False:",
         OFFSETS,
+    ),
+    # Transactions.
+    Plant(
+        "a second producer of a transactional id gets the first one's epoch",
+        "coordinator/transaction_shard.py",
+        "producer_id, epoch, last = transaction.producer_id, current + 1, NO_EPOCH",
+        "producer_id, epoch, last = transaction.producer_id, max(current, 0), NO_EPOCH",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "the coordinator's own abort does not fence the producer",
+        "coordinator/transaction_shard.py",
+        "epoch = min(transaction.producer_epoch + 1, MAX_EPOCH)",
+        "epoch = transaction.producer_epoch",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "a fenced producer may add partitions",
+        "coordinator/transaction_rules.py",
+        "if transaction.producer_epoch != epoch:",
+        "if transaction.producer_epoch < epoch:",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "a transaction is complete when the first markers are written",
+        "coordinator/transaction_shard.py",
+        "if left:\n    return [SetTimer((TIMER_MARKERS, event.transactional_id), now + RETRY_MARKERS_SECONDS)]",
+        "",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "a prepared transaction is not completed after a load",
+        "coordinator/transaction_shard.py",
+        "effects.append(self._markers(transaction))",
+        "pass",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "a late outcome of earlier markers ends the next transaction",
+        "coordinator/transaction_shard.py",
+        "if (transaction.producer_id, transaction.producer_epoch) != (event.producer_id, event.producer_epoch):",
+        "if False:",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "an end may be repeated with the other outcome",
+        "coordinator/transaction_states.py",
+        "(COMPLETE_COMMIT, False): _WRONG,",
+        "(COMPLETE_COMMIT, False): _DONE,",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "the producer of the last epoch goes on with it",
+        "coordinator/transaction.py",
+        "producer_id, epoch = self.next_producer_id, 0",
+        "pass",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "open transactions are not looked for after a load",
+        "coordinator/transaction_shard.py",
+        "if any(transaction.state is ONGOING for transaction in self.transactions.values()):",
+        "if False:",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "an id with an open transaction is forgotten",
+        "coordinator/transaction_shard.py",
+        "if transaction.state in EXPIRING and transaction.update_ms <= since_ms",
+        "if transaction.update_ms <= since_ms",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "partitions that are added later push out the first ones",
+        "coordinator/transaction.py",
+        "{**self.partitions, **dict.fromkeys(partitions)}",
+        "dict.fromkeys(partitions)",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "the start of a transaction moves with each partition",
+        "coordinator/transaction.py",
+        "start_ms = self.start_ms if self.state is ONGOING else now_ms\nreturn self._transition(\n    ONGOING,",
+        "start_ms = now_ms\nreturn self._transition(\n    ONGOING,",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "a record of transaction version 0 holds the later fields",
+        "coordinator/transaction_records.py",
+        "version = min(transaction_version, _LATEST_VERSION)",
+        "version = _LATEST_VERSION",
+        TRANSACTION_LOG,
     ),
 )
