@@ -19,6 +19,7 @@ from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence, check_waiting
 from pykafkad.log.segment import Segment
+from pykafkad.log.txn_index import collect
 from pykafkad.wire.batch import (
     CONTROL_BIT,
     HEADER,
@@ -357,6 +358,11 @@ class PartitionLog(LogFiles):
 
     def aborted_transactions(self, offset: int, records: FileSlice) -> list[AbortedTransaction]:
         """The aborted transactions whose records a read_committed reader must skip in `records`, read at `offset`."""
+        segment = self._active
+        if records.file is segment.file and segment.indexes_trusted:
+            entry = segment.offset_index.first_from(records.position + records.chunk_size)
+            end_offset = self.end_offset if entry is None else segment.base_offset + entry[0]
+            return collect((segment,), offset, end_offset)
         from pykafkad.log import transactions
 
         return transactions.aborted_in(self, offset, records)

@@ -6,7 +6,9 @@ without aborted transactions has no file. The entries of an active segment are i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import namedtuple
+from operator import itemgetter
 from struct import Struct
 
 from pykafkad.log.file_names import SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _ENTRY = Struct(">hqqqq")
 ENTRY_SIZE_BYTES = _ENTRY.size
 _VERSION = 0
+_last_offset = itemgetter(2)
 
 
 class AbortedTransaction(
@@ -58,7 +61,7 @@ def from_bytes(data: bytes, base_offset: int) -> list[AbortedTransaction] | None
     return entries
 
 
-def collect(segments: list[Segment], start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+def collect(segments: Sequence[Segment], start_offset: int, end_offset: int) -> list[AbortedTransaction]:
     """The aborted transactions that overlap [start_offset, end_offset); `segments` begin with the one that is read.
 
     The search ends at the first entry with a last stable offset at or above `end_offset`: no transaction before
@@ -66,8 +69,10 @@ def collect(segments: list[Segment], start_offset: int, end_offset: int) -> list
     """
     found = []
     for segment in segments:
-        for entry in segment.aborted:
-            if entry.last_offset >= start_offset and entry.first_offset < end_offset:
+        entries = segment.aborted
+        for at in range(bisect_left(entries, start_offset, key=_last_offset), len(entries)):
+            entry = entries[at]
+            if entry.first_offset < end_offset:
                 found.append(entry)
             if entry.last_stable_offset >= end_offset:
                 return found

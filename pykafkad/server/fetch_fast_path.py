@@ -14,10 +14,15 @@ from pykafkad.wire.primitives import append_uvarint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pykafkad.log.file_slice import FileSlice
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.txn_index import AbortedTransaction
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
+
+    Aborted = Sequence[AbortedTransaction] | None
 
 _CLIENT_LENGTH = Struct(">h")
 _REPLICA = Struct(">i")
@@ -41,6 +46,14 @@ _ROW_4 = Struct(">hqqii")
 _ROW_5 = Struct(">hqqqii")
 _ROW_11 = Struct(">hqqqiii")
 _ROW_12 = Struct(">hqqqbi")
+
+# The same in parts, for a row with aborted transactions.
+_OFFSETS_4 = Struct(">hqq")
+_OFFSETS_5 = Struct(">hqqq")
+_COUNT = Struct(">i")
+_ABORTED_4 = Struct(">qq")  # producer id, first offset
+_ABORTED_12 = Struct(">qqb")  # and an empty tag section
+_NO_PREFERRED_REPLICA = b"\xff\xff\xff\xff"
 
 _HEAD_4 = Struct(">iii")  # size, correlation id, throttle time
 _HEAD_7 = Struct(">iiihi")  # and error code, session id
@@ -114,15 +127,18 @@ class FetchFastPath:
             # The first look at a log opens it, which may fail as reading may.
             committed = log.high_watermark
             if isolation_level:
-                if isolation_level != _READ_COMMITTED or log.has_aborted:
+                if isolation_level != _READ_COMMITTED:
                     return False
                 committed = log.last_stable_offset
             records = log.read(fetch_offset, limit, end_offset=committed)
+            if records is None or records.chunk_size < min(min_bytes, max_bytes):
+                return False
+            aborted: Aborted = None
+            if isolation_level:
+                aborted = log.aborted_transactions(fetch_offset, records) if log.has_aborted else ()
         except (KafkaError, StorageFailure):
             return False
-        if records is None or records.chunk_size < min(min_bytes, max_bytes):
-            return False
-        self._answer(connection, version, correlation_id, key, log, records, isolation_level == _READ_COMMITTED)
+        self._answer(connection, version, correlation_id, key, log, records, aborted)
         return True
 
     def _answer(
@@ -133,32 +149,54 @@ class FetchFastPath:
         key: bytes,
         log: PartitionLog,
         records: FileSlice,
-        committed: bool,
+        aborted: Aborted,
     ) -> None:
         size = records.chunk_size
         offsets = (0, log.high_watermark, log.last_stable_offset)
-        none_aborted = 0 if committed else -1
+        none_aborted = -1 if aborted is None else 0
         lengths: bytes | bytearray
         if version >= 12:
-            lengths = bytearray(_ROW_12.pack(*offsets, log.log_start_offset, none_aborted + 1, -1))
+            if aborted:
+                lengths = bytearray(_OFFSETS_5.pack(*offsets, log.log_start_offset))
+                append_uvarint(lengths, len(aborted) + 1)
+                lengths += b"".join([_ABORTED_12.pack(each.producer_id, each.first_offset, 0) for each in aborted])
+                lengths += _NO_PREFERRED_REPLICA
+            else:
+                lengths = bytearray(_ROW_12.pack(*offsets, log.log_start_offset, none_aborted + 1, -1))
             append_uvarint(lengths, size + 1)
             head = _HEAD_12.pack(16 + len(key) + len(lengths) + size - 1 + 3, correlation_id, 0, 0, 0, 0)
         elif version >= 7:
             row = (*offsets, log.log_start_offset, none_aborted)
-            lengths = _ROW_11.pack(*row, -1, size) if version == 11 else _ROW_5.pack(*row, size)
+            if aborted:
+                lengths = _before_12(version, (*offsets, log.log_start_offset), aborted, size)
+            else:
+                lengths = _ROW_11.pack(*row, -1, size) if version == 11 else _ROW_5.pack(*row, size)
             head = _HEAD_7.pack(14 + len(key) + len(lengths) + size, correlation_id, 0, 0, 0)
         else:
-            lengths = (
-                _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size)
-                if version >= 5
-                else _ROW_4.pack(*offsets, none_aborted, size)
-            )
+            if aborted:
+                lengths = _before_12(version, (*offsets, log.log_start_offset), aborted, size)
+            else:
+                lengths = (
+                    _ROW_5.pack(*offsets, log.log_start_offset, none_aborted, size)
+                    if version >= 5
+                    else _ROW_4.pack(*offsets, none_aborted, size)
+                )
             head = _HEAD_4.pack(8 + len(key) + len(lengths) + size, correlation_id, 0)
         outbox = connection.outbox
         outbox.append(head + key + lengths)
         outbox.append(records)
         if version >= 12:
             outbox.append(_EMPTY_END)
+
+
+def _before_12(version: int, offsets: tuple[int, ...], aborted: Sequence[AbortedTransaction], size: int) -> bytearray:
+    """The row with its aborted transactions, from the error code to the size of the records."""
+    row = bytearray(_OFFSETS_5.pack(*offsets) if version >= 5 else _OFFSETS_4.pack(*offsets[:3]))
+    row += _COUNT.pack(len(aborted))
+    row += b"".join([_ABORTED_4.pack(each.producer_id, each.first_offset) for each in aborted])
+    if version == 11:
+        row += _NO_PREFERRED_REPLICA
+    return row + _COUNT.pack(size)
 
 
 def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:

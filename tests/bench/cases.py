@@ -13,6 +13,7 @@ from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, Validat
 from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, InProcessLoad, PartitionsLoad, StartLoad
 from .request_loads import FetchLoad, ProduceBesideLoad, ProduceLoad, SyncedProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
+from .transaction_loads import CommittedFetchLoad, TransactionLoad
 
 Case = namedtuple("Case", "name what load floors")
 Case.__doc__ = "One row: its name, a sentence, the load that measures it, and the floors that it must reach."
@@ -120,6 +121,18 @@ CASES = (
         "Fetch of 1 MB, 6 connections, cached log",
         FetchLoad(MB, batch_bytes=16 * KB),
         (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.6)),
+    ),
+    Case(
+        "transactions",
+        "Transactions of 100 records, one producer, one after the other",
+        TransactionLoad(),
+        (at_least("transactions_per_s", 1.5), at_most("p99_us", 0.6)),
+    ),
+    Case(
+        "fetch-committed-16KB",
+        "Fetch of 16 KB with read_committed over transactions, every tenth aborted, 6 connections, cached log",
+        CommittedFetchLoad(16 * KB, batch_bytes=4 * KB),
+        (no_less_than("committed_ratio", 0.95),),
     ),
     Case("start", "Start of a formatted broker to its first answer", StartLoad(), (no_more_than("start_ms", 100),)),
     Case(

@@ -33,6 +33,8 @@ FIGURES = {
     "beside_idle_cpu": Figure("CPU per request beside idle / without", "", 2),
     "answer_ms": Figure("answer", "ms", 2),
     "page_ms": Figure("page", "ms", 2),
+    "transactions_per_s": Figure("transactions", "/s", 0),
+    "committed_ratio": Figure("read_committed / read_uncommitted", "x", 2),
     "times_one_sync": Figure("rate / one sync per request", "x", 1),
     "large_mb_per_s": Figure("rate of the large batches", "MB/s", 0),
     "seconds": Figure("time", "s", 1),
@@ -40,7 +42,7 @@ FIGURES = {
 COLUMNS = (
     "requests_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "cpu_us_per_request", "cpu_ms_per_mb", "rss_mb",
 )  # fmt: skip
-RATES = ("requests_per_s", "mb_per_s")
+RATES = ("requests_per_s", "mb_per_s", "transactions_per_s")
 HIDDEN = ("cpu_percent", "generator_cpu_percent")
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
@@ -138,7 +140,10 @@ def markdown_table(summaries, machine):
             continue
         figures = summary["figures"]
         is_load = any(name in of_broker for of_broker in figures.values() for name in ("p50_us", "records_per_s"))
-        rate = _first(figures, *(("mb_per_s",) if _is_bulk(summary) else ("requests_per_s", "records_per_s")))
+        rate = _first(
+            figures,
+            *(("mb_per_s",) if _is_bulk(summary) else ("requests_per_s", "records_per_s", "transactions_per_s")),
+        )
         cells = [
             rate if is_load else _lone(figures),
             "; ".join(filter(None, (_pair(figures, "p50_us"), _pair(figures, "p99_us")))),

@@ -89,6 +89,8 @@ def test_the_floors_are_those_of_this_list():
         "fetch-16KB": [("mb_per_s", 1.5), ("cpu_ms_per_mb", 0.6)],
         "fetch-64KB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
         "fetch-1MB": [("mb_per_s", 1.0), ("cpu_ms_per_mb", 0.6)],
+        "transactions": [("transactions_per_s", 1.5), ("p99_us", 0.6)],
+        "fetch-committed-16KB": [("committed_ratio", 0.95)],
         "start": [("start_ms", 100)],
         "start-embedded": [("start_ms", 5)],
         "checkpoint-15000": [("turn_ms", 20)],

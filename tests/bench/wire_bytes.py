@@ -115,22 +115,25 @@ def produce(version, topic, topic_id, partition, encoded_batch, *, acks=-1, time
     return Template(request(PRODUCE, 13, body, flexible=True), error_at, error_at + 2)
 
 
-def fetch(version, topic, topic_id, partition, offset, *, max_bytes, max_wait_ms=500):
+def fetch(version, topic, topic_id, partition, offset, *, max_bytes, max_wait_ms=500, isolation_level=0):
     """A Fetch template for one partition without a session: version 11 names the topic, version 17 gives its id.
 
-    Expects at least one batch header, whose base offset is `offset`: ask at the start of a batch.
+    Expects at least one batch header, whose base offset is `offset`: ask at the start of a batch. With an isolation
+    level the aborted transactions stand before the records, and only the size is checked.
     """
     if version == 11:
-        body = struct.pack(">iiiibii", -1, max_wait_ms, 1, 0x7FFFFFFF, 0, 0, -1)
+        body = struct.pack(">iiiibii", -1, max_wait_ms, 1, 0x7FFFFFFF, isolation_level, 0, -1)
         body += struct.pack(">i", 1) + string(topic)
         body += struct.pack(">iiiqqi", 1, partition, -1, offset, -1, max_bytes) + struct.pack(">i", 0) + string("")
         error_at = 4 + 4 + 4 + 2 + 4 + 4 + len(string(topic)) + 4 + 4
         records_at = error_at + 2 + 8 + 8 + 8 + 4 + 4 + 4
+        if isolation_level:
+            return Template(request(FETCH, 11, body), error_at, records_at + BATCH_HEADER_BYTES)
         return Template(request(FETCH, 11, body), error_at, records_at + BATCH_HEADER_BYTES, records_at, offset)
     if version != 17:
         raise ValueError(f"Fetch version {version}: only 11 and 17 are offered here")
     partition_body = struct.pack(">iiqiqi", partition, -1, offset, -1, -1, max_bytes) + b"\0"
-    body = struct.pack(">iiibii", max_wait_ms, 1, 0x7FFFFFFF, 0, 0, -1)
+    body = struct.pack(">iiibii", max_wait_ms, 1, 0x7FFFFFFF, isolation_level, 0, -1)
     body += b"\2" + topic_id + b"\2" + partition_body + b"\0" + b"\1" + compact_string("") + b"\0"
     error_at = 4 + 4 + 1 + 4 + 2 + 4 + 1 + 16 + 1 + 4
     return Template(request(FETCH, 17, body, flexible=True), error_at, error_at + 2 + BATCH_HEADER_BYTES)

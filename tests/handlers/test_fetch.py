@@ -7,9 +7,18 @@ import pytest
 from pykafkad import errors
 from pykafkad.log.partition_log import VERIFIED_CLIENT
 from pykafkad.wire import messages
+from pykafkad.wire.batch import HEADER_SIZE_BYTES, parse_header
 from tests.handlers.requests import NOW_MS, batch, fetch, produce, watch_fast_paths
 from tests.handlers.test_produce import values
 from tests.simulation.world import NOTHING
+
+
+def batches_of(records):
+    """The headers of the batches in an answer."""
+    while len(records) >= HEADER_SIZE_BYTES:
+        header = parse_header(records)
+        yield header
+        records = records[header.size_bytes :]
 
 
 def rows_of(answer):
@@ -43,8 +52,7 @@ def test_read_committed_gets_an_empty_list_of_aborted_transactions(world, peer):
 
 @pytest.mark.parametrize("version", [4, 5, 11, 12, 17, 18])
 def test_read_committed_gets_the_aborted_transactions(world, peer, version):
-    """The answer ends before the first open transaction; read_uncommitted sees all records. The fast path declines the
-    request."""
+    """The answer ends before the first open transaction; read_uncommitted sees all records."""
     topic_id = world.create_topic("t")
     log = world.broker.partitions.get("t", 0)
     for producer_id in (7, 8):
@@ -307,6 +315,51 @@ def test_the_fast_path_and_the_handler_answer_the_same_bytes(world, version, iso
         assert len(b"".join(raw)) > 9_000, "both requests got records"
         sent.append(b"".join(raw))
     assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("version", range(4, 18))
+def test_both_ways_list_the_same_aborted_transactions(world, version, monkeypatch):
+    """Of a log with transactions in several segments; some answers overlap several aborted ones, some none."""
+    topic_id = world.create_topic("topic", segment_bytes=1 << 20)
+    log = world.broker.partitions.get("topic", 0)
+    for number in range(40):
+        for producer_id in (1, 2):
+            records = batch(
+                b"v" * 300, producer_id=producer_id, producer_epoch=0, base_sequence=number, is_transactional=True
+            )
+            log.append(memoryview(bytearray(records)), NOW_MS, origin=VERIFIED_CLIENT)
+        log.append_end_marker(1, 0, 0, NOW_MS, is_abort=number % 3 == 0)
+        log.append_end_marker(2, 0, 0, NOW_MS, is_abort=number == 20)
+        if number in (10, 30):
+            log.write_pending()
+            log.roll(NOW_MS)
+    log.write_pending()
+    log.advance_high_watermark(log.end_offset)
+    sent, counts = [], set()
+    for fast in (True, False):
+        served = watch_fast_paths(world, fast, monkeypatch)
+        peer = world.connect()
+        raw = []
+        peer.take = raw.append
+        ids = {"topic_id": topic_id} if version >= 13 else {}
+        for offset in range(0, log.end_offset, 3):
+            for size in (1, 2000, 8000):
+                asked = fetch("topic", {0: offset}, partition_max_bytes=size, isolation_level=1, **ids)
+                peer.send(asked, version)
+        monkeypatch.undo()
+        assert set(served) == {fast}
+        sent.append(b"".join(raw))
+    assert sent[0] == sent[1]
+    reader = world.connect()
+    everything = {entry for segment in log.segments for entry in segment.aborted}
+    for offset in range(log.end_offset):
+        row = rows_of(reader.ask(fetch("topic", {0: offset}, isolation_level=1, **ids), version))[0]
+        told = {(each.producer_id, each.first_offset) for each in row.aborted_transactions}
+        last = max((header.last_offset for header in batches_of(bytes(row.records))), default=-1)
+        needed = {entry[:2] for entry in everything if entry.first_offset <= last and entry.last_offset > offset}
+        assert needed <= told
+        counts.add(len(told))
+    assert max(counts) > 1 and min(counts) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
