@@ -57,6 +57,43 @@ class Append(_Effect):
         self.producer = producer
 
 
+class Prune(_Effect):
+    """Deletes the records of `log`, a `(topic, partition)`, before `offset`. The machine needs them no more."""
+
+    __slots__ = ("log", "offset")
+
+    def __init__(self, log: tuple[str, int], offset: int) -> None:
+        self.log = log
+        self.offset = offset
+
+
+INITIALIZE_STATE = "initialize"
+DELETE_STATE = "delete"
+
+
+class AskShareState(_Effect):
+    """Asks the share coordinator to begin or to delete the delivery state of share partitions (`action`).
+
+    `topics` maps topic ids to partitions with their start offsets (-1: none). `then(failures)` turns the outcome into
+    an event; None if nobody wants it."""
+
+    __slots__ = ("action", "group_id", "state_epoch", "then", "topics")
+
+    def __init__(
+        self,
+        action: str,
+        group_id: str,
+        topics: dict[bytes, dict[int, int]],
+        state_epoch: int,
+        then: Callable[[dict[tuple[bytes, int], tuple[int, str | None]]], object] | None,
+    ) -> None:
+        self.action = action
+        self.group_id = group_id
+        self.topics = topics
+        self.state_epoch = state_epoch
+        self.then = then
+
+
 class Reply(_Effect):
     """Answers the request of `token`. A reply to a closed connection is dropped."""
 

@@ -12,7 +12,10 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 
-MODULES: dict[str, str] = {CONSUMER: "pykafkad.coordinator.consumer_rules"}
+MODULES: dict[str, str] = {
+    CONSUMER: "pykafkad.coordinator.consumer_rules",
+    SHARE: "pykafkad.coordinator.share_group_rules",
+}
 """Type to the module of its rules (`Rules`). A type without one is not served: its records stay in the log."""
 
 TYPE_CHECKING = False

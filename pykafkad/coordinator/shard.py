@@ -15,7 +15,7 @@ from pykafkad import errors
 from pykafkad.coordinator import assignment, events, group_types, loading, membership, offsets, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import STABLE
-from pykafkad.coordinator.group_types import CLASSIC
+from pykafkad.coordinator.group_types import CLASSIC, SHARE
 from pykafkad.coordinator.offsets import NO_PRODUCER_ID
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
 from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
@@ -345,7 +345,7 @@ class GroupShard:
         for group in self.groups.values():
             tombstones, nothing_left = self.offsets.expired(group, step.now_ms, retention_ms)
             records.extend(tombstones)
-            if nothing_left and group.is_empty:
+            if nothing_left and group.is_empty and group.type != SHARE:
                 records.extend(group.tombstones())
                 group.cancel_timers(step)
         self._append_in_batches(step, records)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Moves,
         Partitions,
         Purgatory,
+        ShareGroups,
         TransactionMarkers,
         Transactions,
     )
@@ -264,6 +265,11 @@ class Context(NodeContext):
     def groups(self) -> Groups:
         """The group coordinator's shards."""
         return self._services.groups
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """The share coordinator's shards, the share partitions and the share sessions (KIP-932)."""
+        return self._services.open_share_groups()
 
     @property
     def transactions(self) -> Transactions:

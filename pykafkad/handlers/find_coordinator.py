@@ -1,12 +1,11 @@
 """FindCoordinator, versions 0 to 6.
 
-Names the broker that coordinates a group or a transactional id: the leader of its partition of `__consumer_offsets` or
-`__transaction_state`. If that topic does not exist, it is created and the answer is COORDINATOR_NOT_AVAILABLE, so that
-clients ask again. Version 1 adds a key type (0 group, 1 transaction, 2 share), version 4 several keys with a row each
-(KIP-699).
+Names the broker that coordinates a group, a transactional id or a share partition: the leader of its partition of
+`__consumer_offsets`, `__transaction_state` or `__share_group_state`. If that topic does not exist, it is created and
+the answer is COORDINATOR_NOT_AVAILABLE, so that clients ask again. Version 1 adds a key type (0 group, 1 transaction,
+2 share), version 4 several keys with a row each (KIP-699). A key that is no share partition is INVALID_REQUEST.
 
-Gaps: share groups are not offered yet. The coordinator of a share group is UNSUPPORTED_VERSION; a key that is no share
-partition is INVALID_REQUEST.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TRANSACTION = 1
 SHARE = 2
 NO_NODE = (-1, "", -1)
 
-_TOPICS = {GROUP: TOPIC, TRANSACTION: TRANSACTION_TOPIC}
+_TOPICS = {GROUP: TOPIC, TRANSACTION: TRANSACTION_TOPIC, SHARE: "__share_group_state"}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +69,10 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     if key_type == SHARE:
         if not may(ctx, _CLUSTER_ACTION):
             return _CLUSTER_ACTION.error, "", NO_NODE
-        if not _names_share_partition(key):
+        named = _share_partition(key)
+        if named is None:
             return errors.INVALID_REQUEST, "", NO_NODE
-        return errors.UNSUPPORTED_VERSION, "Share groups are not offered by this broker yet.", NO_NODE
+        key = named
     name = _TOPICS.get(key_type)
     if name is None:
         return errors.INVALID_REQUEST, f"Unknown coordinator type received: {key_type}", NO_NODE
@@ -92,14 +92,16 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     return errors.NONE, "", (leader, *ctx.advertised(leader))
 
 
-def _names_share_partition(key: str) -> bool:
-    """Whether a key has the form `group:topic id:partition`. The group's name may contain colons."""
-    from pykafkad.uuids import from_text
+def _share_partition(key: str) -> str | None:
+    """The name of a share partition from a key of the form `group:topic id:partition`, or None for another key. The
+    group's name may contain colons."""
+    from pykafkad.uuids import from_text, to_text
 
-    group, _, rest = key.rpartition(":")[0].rpartition(":")
+    rest, _, index = key.rpartition(":")
+    group, _, topic_id = rest.rpartition(":")
     try:
-        from_text(rest)
-        partition = int(key.rpartition(":")[2])
+        partition = int(index)
+        name = f"{group}:{to_text(from_text(topic_id))}:{partition}"
     except ValueError:
-        return False
-    return bool(group.strip()) and -(2**31) <= partition < 2**31
+        return None
+    return name if group.strip() and -(2**31) <= partition < 2**31 else None

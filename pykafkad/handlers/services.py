@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.coordinator.share_partition import SharePartition
     from pykafkad.handlers.fetch_sessions import FetchSessions
     from pykafkad.handlers.init_producer_id import ProducerIds
+    from pykafkad.handlers.share_sessions import ShareSessions
     from pykafkad.handlers.telemetry import Telemetry
     from pykafkad.log.directory import LogDirectory
     from pykafkad.log.moves import FutureReplica
@@ -213,6 +215,66 @@ if TYPE_CHECKING:
         def ignore(self, operation: Any) -> None:
             """Stop reporting keys to the operation."""
 
+    class GroupLimits(Protocol):
+        """The settings of a share group as they are now."""
+
+        @property
+        def lock_duration_ms(self) -> int:
+            """How long a member has a record."""
+
+        @property
+        def is_read_committed(self) -> bool:
+            """Whether records of open and aborted transactions are withheld."""
+
+    class LedSharePartition(Protocol):
+        """A share partition with the log of its partition; delayed operations may watch it."""
+
+        key: tuple[str, bytes, int]
+        log: PartitionLog
+        of: SharePartition
+        is_loading: bool
+        error: int
+        error_text: str | None
+
+        @property
+        def is_active(self) -> bool:
+            """Whether records can be acquired and given back."""
+
+        def acknowledge(
+            self, member_id: str, rows: list[tuple[int, int, list[int]]], then: Callable[[int, str | None], object]
+        ) -> None:
+            """Take records back; `then` gets the error code and its text when that is stored, or why it is not."""
+
+        def plan(self) -> None:
+            """Locks have begun: see to it that they run out."""
+
+    class ShareGroups(Protocol):
+        """The share coordinator's shards, the share partitions and the share sessions."""
+
+        sessions: ShareSessions
+
+        @property
+        def states(self) -> Groups:
+            """The share coordinator's shards."""
+
+        def is_known(self, key: tuple[str, bytes, int]) -> bool:
+            """Whether the partition of a share partition exists."""
+
+        def limits(self, group_id: str) -> GroupLimits:
+            """The settings of a group."""
+
+        def get(self, key: tuple[str, bytes, int]) -> LedSharePartition | None:
+            """A share partition that was used before and is led here."""
+
+        def open(self, key: tuple[str, bytes, int], log: PartitionLog) -> LedSharePartition:
+            """The same, made if it is new."""
+
+        def release(self, group_id: str, member_id: str) -> bool:
+            """End a member's session and take its records back. Whether it had a session."""
+
+        def touch(self, key: object) -> None:
+            """Try the delayed operations that watch a key."""
+
     class TransactionMarkers(Protocol):
         """What writes the ends of transactions into the partitions of this broker."""
 
@@ -253,6 +315,7 @@ class BrokerServices:
         "node_id",
         "open_data_snapshots",
         "open_moves",
+        "open_share_groups",
         "open_transaction_markers",
         "partitions",
         "producer_ids",
@@ -272,6 +335,7 @@ class BrokerServices:
     directories: Directories
     open_moves: Callable[[], Moves]
     open_data_snapshots: Callable[[], DataSnapshots]
+    open_share_groups: Callable[[], ShareGroups]
     open_transaction_markers: Callable[[], TransactionMarkers]
     groups: Groups
     transactions: Transactions

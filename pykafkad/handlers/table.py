@@ -36,7 +36,6 @@ Refusal.__doc__ = """What a refused API answers in each row.
 `code` is the error, `with_text` says whether the row has Kafka's text for it.
 """
 FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False)
-FEATURE_OFF_IN_WORDS = FEATURE_OFF._replace(with_text=True)
 
 OFFERED = "offered"
 REFUSED = "refused"
@@ -123,13 +122,12 @@ _LOGIN_STAGES = {
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_NO_SHARE_GROUPS = "share groups are not offered yet"
 _NO_STREAMS_GROUPS = "streams groups are not offered yet"
 _NO_SASL = "no SASL listeners yet: every connection counts as authenticated"
 _NO_TOKENS = "no SASL and TLS listeners yet: every caller is refused"
 _NO_LOGIN = "kept and shown, but nobody can log in with them yet"
 _NOT_ENFORCED = "kept and shown, but not enforced yet"
-_FEATURES = "features whose APIs are not offered yet (share and streams groups) can only be set to 0"
+_FEATURES = "features whose APIs are not offered yet (streams groups) can only be set to 0"
 _NO_QUOTAS = "no quotas yet: none is ever exceeded"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
@@ -187,7 +185,7 @@ ROWS: tuple[Api, ...] = (
     _row(3, "Metadata", "0-13"),
     _row(8, "OffsetCommit", "2-10"),
     _row(9, "OffsetFetch", "1-10"),
-    _row(10, "FindCoordinator", "0-6", _NO_SHARE_GROUPS),
+    _row(10, "FindCoordinator", "0-6"),
     _row(11, "JoinGroup", "0-9"),
     _row(12, "Heartbeat", "0-4"),
     _row(13, "LeaveGroup", "0-5"),
@@ -199,7 +197,7 @@ ROWS: tuple[Api, ...] = (
         18,
         "ApiVersions",
         "0-4",
-        "features whose APIs are not offered yet (share and streams groups) are not finalized",
+        "features whose APIs are not offered yet (streams groups) are not finalized",
     ),
     _row(19, "CreateTopics", "2-7", _NO_QUOTAS),
     _row(20, "DeleteTopics", "1-6", _NO_QUOTAS),
@@ -259,22 +257,22 @@ ROWS: tuple[Api, ...] = (
     _row(72, "PushTelemetry", "0", advertised=False),
     _row(74, "ListConfigResources", "0-1"),
     _row(75, "DescribeTopicPartitions", "0"),
-    _refused(76, "ShareGroupHeartbeat", "1", _NO_SHARE_GROUPS),
-    _refused(77, "ShareGroupDescribe", "1", _NO_SHARE_GROUPS),
-    _refused(78, "ShareFetch", "1-2", _NO_SHARE_GROUPS),
-    _refused(79, "ShareAcknowledge", "1-2", _NO_SHARE_GROUPS),
+    _row(76, "ShareGroupHeartbeat", "1"),
+    _row(77, "ShareGroupDescribe", "1"),
+    _row(78, "ShareFetch", "1-2"),
+    _row(79, "ShareAcknowledge", "1-2"),
     _row(80, "AddRaftVoter", "0-1", "for clusters of more than one broker; a further voter is never reached"),
     _row(81, "RemoveRaftVoter", "0"),
-    _refused(83, "InitializeShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
-    _refused(84, "ReadShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
-    _refused(85, "WriteShareGroupState", "0-1", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
-    _refused(86, "DeleteShareGroupState", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
-    _refused(87, "ReadShareGroupStateSummary", "0-1", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _row(83, "InitializeShareGroupState", "0"),
+    _row(84, "ReadShareGroupState", "0"),
+    _row(85, "WriteShareGroupState", "0-1"),
+    _row(86, "DeleteShareGroupState", "0"),
+    _row(87, "ReadShareGroupStateSummary", "0-1"),
     _refused(88, "StreamsGroupHeartbeat", "0", _NO_STREAMS_GROUPS),
     _refused(89, "StreamsGroupDescribe", "0", _NO_STREAMS_GROUPS),
-    _refused(90, "DescribeShareGroupOffsets", "0-1", _NO_SHARE_GROUPS),
-    _refused(91, "AlterShareGroupOffsets", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
-    _refused(92, "DeleteShareGroupOffsets", "0", _NO_SHARE_GROUPS, FEATURE_OFF_IN_WORDS),
+    _row(90, "DescribeShareGroupOffsets", "0-1"),
+    _row(91, "AlterShareGroupOffsets", "0"),
+    _row(92, "DeleteShareGroupOffsets", "0"),
 )
 
 UNANSWERED: tuple[Api, ...] = (

@@ -34,6 +34,10 @@ class FileSlice:
         """The rest of the slice after its first `sent_bytes`."""
         return FileSlice(self.file, self.position + sent_bytes, self.chunk_size - sent_bytes)
 
+    def up_to(self, size_bytes: int) -> FileSlice:
+        """The first `size_bytes` of the slice, or all of it."""
+        return FileSlice(self.file, self.position, min(size_bytes, self.chunk_size))
+
     def pread(self) -> bytes:
         """All bytes of the slice. Raises `StorageFailure` if the file has become shorter."""
         data = self._data

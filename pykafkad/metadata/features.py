@@ -11,9 +11,10 @@ Clients rely on finalized levels, so a new cluster finalizes only features that 
 * `transaction.version` 2, as in a new 4.3.1 cluster: producers do not send AddPartitionsToTxn, and each end of a
   transaction raises their epoch (KIP-890).
 * `group.version` 1, as in a new 4.3.1 cluster: consumer groups of KIP-848.
+* `share.version` 1, as in a new 4.3.1 cluster: share groups (KIP-932).
 
-Kafka 4.3.1 also finalizes `share.version` and `streams.version`. This release does not serve their APIs yet. Such
-levels in a log that Kafka wrote are kept, because Kafka may take the log back, and are not shown to clients.
+Kafka 4.3.1 also finalizes `streams.version`. This release does not serve its APIs yet. Such a level in a log that Kafka
+wrote is kept, because Kafka may take the log back, and is not shown to clients.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
 TRANSACTION_VERSION = "transaction.version"
 
 # Name: (lowest level, highest level) that this release supports.
@@ -37,6 +39,7 @@ SUPPORTED = {
     GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
+    SHARE_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
 
@@ -54,7 +57,6 @@ CORDONED_SINCE = 30
 
 # Levels that the log of a Kafka 4.3 may have, of features whose APIs are not served.
 CARRIED = {
-    "share.version": (0, 1),
     "streams.version": (0, 1),
 }
 
@@ -63,6 +65,7 @@ BOOTSTRAP = {
     METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
     GROUP_VERSION: 1,
+    SHARE_VERSION: 1,
     TRANSACTION_VERSION: 2,
 }
 

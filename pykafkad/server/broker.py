@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pykafkad.server.moves import Moves
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
+    from pykafkad.server.share_groups import ShareGroups
     from pykafkad.server.transaction_markers import TransactionMarkers
 
 
@@ -60,6 +61,8 @@ FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath]] = {
     "Fetch": FetchFastPath,
 }
 """What serves the commonest requests of an API that `has_fast_path`."""
+
+SHARE_STATE_TOPIC = "__share_group_state"
 
 _RETRIES_PER_TURN = 16
 # Delayed operations that are tried or answered in one turn: they take 50 ms at most.
@@ -106,6 +109,7 @@ class Broker(RuntimeNode):
         self.compaction = Compaction(self)
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
+        self._share_groups: ShareGroups | None = None
         self._transaction_markers: TransactionMarkers | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
         self.partitions = Partitions(
@@ -152,6 +156,7 @@ class Broker(RuntimeNode):
             node_id=self.node_id,
             open_data_snapshots=lambda: self.data_snapshots,
             open_moves=lambda: self.moves,
+            open_share_groups=lambda: self.share_groups,
             open_transaction_markers=lambda: self.transaction_markers,
             partitions=self.partitions,
             producer_ids=self.producer_ids,
@@ -194,6 +199,15 @@ class Broker(RuntimeNode):
 
             self._data_snapshots = DataSnapshots(self)
         return self._data_snapshots
+
+    @property
+    def share_groups(self) -> ShareGroups:
+        """The share coordinator's shards, the share partitions and the share sessions."""
+        if self._share_groups is None:
+            from pykafkad.server.share_groups import ShareGroups
+
+            self._share_groups = ShareGroups(self)
+        return self._share_groups
 
     @property
     def transaction_markers(self) -> TransactionMarkers:
@@ -254,6 +268,7 @@ class Broker(RuntimeNode):
         if any(directory.futures for directory in directories.online):
             self.moves.resume()
         self.groups.follow()
+        self._follow_share_groups()
         self.transactions.follow()
         self.compaction.start()
         self.serving = True
@@ -278,6 +293,8 @@ class Broker(RuntimeNode):
             self.controller.submit(events.StopBroker(self.node_id))
             self.groups.resign()
             self.transactions.resign()
+            if self._share_groups is not None:
+                self._share_groups.resign()
 
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
@@ -355,6 +372,8 @@ class Broker(RuntimeNode):
         """Nobody waits for its answers any more."""
         self.dispatcher.connection_lost(connection)
         self.client_metrics.disconnected(connection.id)
+        if self._share_groups is not None:
+            self._share_groups.connection_lost(connection.id)
 
     def writable_by_clients(self, log: PartitionLog) -> bool:
         """Whether a client's batch for `log` needs no check besides those of the log itself."""
@@ -399,3 +418,12 @@ class Broker(RuntimeNode):
             self.housekeeping.plan_deletions()
         self.groups.metadata_changed(delta)
         self.transactions.metadata_changed(delta)
+        self._follow_share_groups(delta)
+
+    def _follow_share_groups(self, delta: MetadataDelta | None = None) -> None:
+        """Bring the share coordinator in step with the image. It is made when its topic is there."""
+        if self._share_groups is not None:
+            if delta is not None:
+                self._share_groups.metadata_changed(delta)
+        elif SHARE_STATE_TOPIC in self.image.topics:
+            self.share_groups.follow()

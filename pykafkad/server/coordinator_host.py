@@ -119,6 +119,10 @@ class ShardRunner(MachineRunner):
         machine: Any = self.machine
         machine.end_transaction(producer_id, is_commit)
 
+    def prune(self, effect: effects.Prune) -> None:
+        """Cut the log off; records that are not committed yet stay."""
+        self.log.delete_records(min(effect.offset, self.log.high_watermark))
+
     def _committed(self, failure: Exception | None) -> None:
         if failure is not None:
             self.failed(failure)
@@ -144,6 +148,26 @@ class ShardRunner(MachineRunner):
         def committed(failure: Exception | None) -> None:
             if not self.has_resigned and failure is None:
                 self._host.write_markers(self, effect)
+
+        self._broker.commits.after_all(self.log, committed)
+
+    def ask_share_state(self, effect: effects.AskShareState) -> None:
+        """The share coordinator is asked when the record that says so is committed."""
+
+        def answered(failures: dict[tuple[bytes, int], tuple[int, str | None]]) -> None:
+            event: Any = effect.then(failures) if effect.then is not None else None
+            if event is None:
+                return
+            if self.has_resigned:
+                self.runtime.replies.abandon(event.token, "the coordinator has moved")
+            else:
+                self.step(event)
+
+        def committed(failure: Exception | None) -> None:
+            if failure is None and not self.has_resigned:
+                self._broker.share_groups.ask(effect, answered)
+            else:
+                answered({})
 
         self._broker.commits.after_all(self.log, committed)
 

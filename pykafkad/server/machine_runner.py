@@ -117,6 +117,12 @@ class MachineRunner:
     def append(self, effect: effects.Append) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no log")
 
+    def ask_share_state(self, effect: effects.AskShareState) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no share groups")
+
+    def prune(self, effect: effects.Prune) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no log")
+
     def persist(self, effect: effects.Persist) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no files")
 
@@ -147,8 +153,10 @@ class MachineRunner:
 
 PERFORM: dict[type, Callable[[Any, Any], None]] = {
     effects.Append: lambda runner, effect: runner.append(effect),
+    effects.Prune: lambda runner, effect: runner.prune(effect),
     effects.Persist: lambda runner, effect: runner.persist(effect),
     effects.Send: lambda runner, effect: runner.send(effect),
+    effects.AskShareState: lambda runner, effect: runner.ask_share_state(effect),
     effects.WriteMarkers: lambda runner, effect: runner.write_markers(effect),
     effects.Reply: lambda runner, effect: runner.reply(effect),
     effects.SetTimer: MachineRunner._set_timer,

@@ -270,14 +270,22 @@ def _check_reset(row: Row, text: str) -> None:
     if text in ("earliest", "latest"):
         return
     kind, _, duration = text.partition(":")
-    import re
-
-    if kind != "by_duration" or not re.fullmatch(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", duration):
+    if kind != "by_duration" or not _is_duration(duration):
         reason = (
             f"Invalid value `{text}` for configuration {row.name}. The value must be either 'earliest', 'latest' or "
             "of the format 'by_duration:<PnDTnHnMn.nS>'."
         )
         raise InvalidValue(row.name, text, reason)
+
+
+def _is_duration(text: str) -> bool:
+    from pykafkad.settings.durations import milliseconds
+
+    try:
+        milliseconds(text)
+    except ValueError:
+        return False
+    return True
 
 
 class _Rows(dict[str, dict[str, Row]]):
