@@ -28,7 +28,7 @@ from pykafkad.wire import messages, notation
 from tests.wire.values import Values
 
 SETTINGS = {"group.coordinator.rebalance.protocols": "classic,consumer"}
-SWITCHED_OFF = ("share.version", "streams.version")
+SWITCHED_OFF = ("streams.version",)
 SAFE_DOWNGRADE = 2
 SHOWN_DIFFERENCES = 40
 

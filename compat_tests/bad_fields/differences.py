@@ -40,10 +40,7 @@ ALLOWED = (
         Difference(
             "ApiVersions", "*", "*", f"supported_features.{name}*", "A feature is supported once its APIs are served."
         )
-        for name in (
-            "share.version",
-            "streams.version",
-        )
+        for name in ("streams.version",)
     ),
     Difference(
         "DescribeTopicPartitions",

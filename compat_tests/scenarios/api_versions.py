@@ -12,7 +12,22 @@ from pykafkad.wire import messages
 
 UNSUPPORTED_VERSION = 35
 # The APIs that pykafkad promises to serve; the rest of Kafka's list is not compared.
-PROMISED = {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 68, 69, 74, 75, 80, 81}
+PROMISED = {
+    *range(4),
+    *range(8, 52),
+    55,
+    57,
+    60,
+    61,
+    64,
+    65,
+    66,
+    68,
+    69,
+    *range(74, 82),
+    *range(83, 88),
+    *range(90, 93),
+}
 
 # A feature is listed and finalized once its APIs are served, because clients rely on it.
 PROMISED_FEATURES = (
@@ -20,6 +35,7 @@ PROMISED_FEATURES = (
     "group.version",
     "kraft.version",
     "metadata.version",
+    "share.version",
     "transaction.version",
 )
 

@@ -58,8 +58,5 @@ SUITE = Suite(
     client="Go, own protocol code",
     prepare=lambda: built(f"franz-go-{VERSION}", FETCH, build),
     run=run,
-    differences={
-        "TestConsumeRegexShareSkipsInternal": "share groups are not offered yet",
-        "TestShareGroup*": "share groups are not offered yet",
-    },
+    differences={},
 )

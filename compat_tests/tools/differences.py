@@ -22,10 +22,8 @@ ALLOWED = (
     Difference(
         "apis-versions",
         "broker-api-versions*",
-        r"^[-+]\t(Share(Group(Heartbeat|Describe)|Fetch|Acknowledge)"
-        r"|(Initialize|Read|Write|Delete)ShareGroupState(Summary)?|StreamsGroup(Heartbeat|Describe)"
-        r"|(Describe|Alter|Delete)ShareGroupOffsets)\(",
-        "The groups of KIP-932 and KIP-1071 are refused as with their features off, and not advertised.",
+        r"^[-+]\tStreamsGroup(Heartbeat|Describe)\(",
+        "The groups of KIP-1071 are refused as with their feature off, and not advertised.",
     ),
     Difference(
         "configs-of-a-broker",
@@ -44,7 +42,7 @@ ALLOWED = (
     Difference(
         "quorum-features-*",
         "*features*",
-        r"\b(share|streams)\.version\b",
+        r"\bstreams\.version\b",
         "No feature is offered before its APIs are.",
     ),
     Difference(

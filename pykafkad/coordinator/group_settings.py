@@ -18,6 +18,30 @@ BOUNDS = {
         "group_consumer_min_assignment_interval_ms",
         "group_consumer_max_assignment_interval_ms",
     ),
+    "share_session_timeout_ms": (
+        "group_share_min_session_timeout_ms",
+        "group_share_max_session_timeout_ms",
+    ),
+    "share_heartbeat_interval_ms": (
+        "group_share_min_heartbeat_interval_ms",
+        "group_share_max_heartbeat_interval_ms",
+    ),
+    "share_assignment_interval_ms": (
+        "group_share_min_assignment_interval_ms",
+        "group_share_max_assignment_interval_ms",
+    ),
+    "share_delivery_count_limit": (
+        "group_share_min_delivery_count_limit",
+        "group_share_max_delivery_count_limit",
+    ),
+    "share_partition_max_record_locks": (
+        "group_share_min_partition_max_record_locks",
+        "group_share_max_partition_max_record_locks",
+    ),
+    "share_record_lock_duration_ms": (
+        "group_share_min_record_lock_duration_ms",
+        "group_share_max_record_lock_duration_ms",
+    ),
 }
 """Setting of a group to the broker's settings that bound it."""
 

@@ -138,6 +138,10 @@ class ShareGroup:
         """Share groups have no committed offsets."""
         return errors.GROUP_ID_NOT_FOUND
 
+    def check_fetch(self, member_id: str | None, epoch: int) -> int:
+        """The same."""
+        return errors.GROUP_ID_NOT_FOUND
+
     def check_offset_delete(self) -> int:
         """The same."""
         return errors.GROUP_ID_NOT_FOUND
@@ -179,7 +183,7 @@ class ShareGroup:
         members = {**self.members, changed.member_id: changed} if changed is not None else self.members
         for member_id, member in members.items():
             if member_id not in gone:
-                for name in member.topic_names:
+                for name in sorted(member.topic_names):
                     counts[name] = counts.get(name, 0) + 1
         return counts
 

@@ -120,7 +120,7 @@ def _members_timer_fired(shard: GroupShard, step: Step, group: ShareGroup, key: 
 
 def loaded(shard: GroupShard, step: Step, group: ShareGroup) -> None:
     """Expect heartbeats from the members."""
-    timeout_ms = group_settings.number(shard, group.group_id, "share.session.timeout.ms")
+    timeout_ms = group_settings.number(shard, group.group_id, "share_session_timeout_ms")
     for member_id in group.members:
         group.expect(step, member_id, timeout_ms)
 

@@ -126,11 +126,11 @@ class _Heartbeat:
         updated = self._reconcile(updated, target_epoch, target, has_changed)
         self._initialize(updated)
         group_id = group.group_id
-        group.expect(step, updated.member_id, group_settings.number(self._shard, group_id, "share.session.timeout.ms"))
+        group.expect(step, updated.member_id, group_settings.number(self._shard, group_id, "share_session_timeout_ms"))
         response = messages.ShareGroupHeartbeatResponse(
             member_id=updated.member_id,
             member_epoch=updated.epoch,
-            heartbeat_interval_ms=group_settings.number(self._shard, group_id, "share.heartbeat.interval.ms"),
+            heartbeat_interval_ms=group_settings.number(self._shard, group_id, "share_heartbeat_interval_ms"),
         )
         if request.member_epoch == JOIN_EPOCH or names is not None or updated.assigned != member.assigned:
             response.assignment = messages.ShareGroupHeartbeatResponse.Assignment(
@@ -218,7 +218,7 @@ class _Heartbeat:
         return epoch, targets[updated.member_id]
 
     def _may_assign(self) -> bool:
-        interval_ms = group_settings.number(self._shard, self.group.group_id, "share.assignment.interval.ms")
+        interval_ms = group_settings.number(self._shard, self.group.group_id, "share_assignment_interval_ms")
         since_ms = self.group.target_timestamp_ms
         return not since_ms or not interval_ms or self._step.now_ms >= since_ms + interval_ms
 

@@ -195,13 +195,6 @@ class InFlightBatch:
         """Whether all its records lie between the two offsets, both inclusive."""
         return self.first_offset >= first_offset and self.last_offset <= last_offset
 
-    def piece_at(self, offset: int) -> InFlight | None:
-        """The range that holds a record of the batch; None for another offset."""
-        for piece in self.pieces:
-            if piece.first_offset <= offset <= piece.last_offset:
-                return piece
-        return None
-
     def between(self, first_offset: int, last_offset: int) -> Iterator[InFlight]:
         """The ranges between the two offsets, both inclusive, cut off at them. The consumer may cut a range further
         while it has it."""

@@ -73,7 +73,7 @@ def handle(ctx: Context, request: messages.ShareFetchRequest) -> object:
         acknowledgements.submit(ctx, request, _READ_TOPIC)
     else:
         acknowledgements.submit_nothing()
-    answer = delayed.attempt(ctx.now)
+    answer = delayed.attempt(ctx.now) if request.max_wait_ms > 0 else delayed.expire(ctx.now)
     return delayed if answer is None else answer
 
 

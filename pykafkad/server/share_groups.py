@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from pykafkad import errors, uuids
 from pykafkad.coordinator import share_codec, share_state
+from pykafkad.coordinator.group_settings import BOUNDS, TYPE_GROUP
 from pykafkad.coordinator.share_acknowledgement import acknowledge, release_member
 from pykafkad.coordinator.share_partition import SharePartition
 from pykafkad.coordinator.share_state_events import DeleteState, InitializeState, ReadState, WriteState
 from pykafkad.effects import DELETE_STATE
 from pykafkad.handlers.share_sessions import ShareSessions
-from pykafkad.metadata.configs import TYPE_GROUP
 from pykafkad.server.coordinator_host import CoordinatorHost
 from pykafkad.settings.durations import milliseconds
 from pykafkad.wire import messages
@@ -80,49 +80,49 @@ class GroupLimits:
         self._group_id = group_id
 
     def _own(self, name: str) -> str | None:
-        return self._broker.image.configs(TYPE_GROUP, self._group_id).get(name)
+        own = self._broker.image.configs(TYPE_GROUP, self._group_id)
+        return own.get(name.replace("_", ".")) if own else None
 
     def _number(self, name: str) -> int:
         """A number, moved between the broker's bounds for it."""
         settings = self._broker.settings
-        rest = name.replace(".", "_")
-        text = self._own(f"share.{name}")
+        text = self._own(name)
         if text is None:
-            default: int = getattr(settings, f"group_share_{rest}")
+            default: int = getattr(settings, f"group_{name}")
             return default
-        least: int = getattr(settings, f"group_share_min_{rest}")
-        most: int = getattr(settings, f"group_share_max_{rest}")
-        return min(max(int(text), least), most)
+        least, most = BOUNDS[name]
+        value: int = min(max(int(text), getattr(settings, least)), getattr(settings, most))
+        return value
 
     @property
     def max_delivery_count(self) -> int:
         """How often a record is delivered at most."""
-        return self._number("delivery.count.limit")
+        return self._number("share_delivery_count_limit")
 
     @property
     def max_record_locks(self) -> int:
         """How many records of a partition may be in flight."""
-        return self._number("partition.max.record.locks")
+        return self._number("share_partition_max_record_locks")
 
     @property
     def lock_duration_ms(self) -> int:
         """How long a member has a record."""
-        return self._number("record.lock.duration.ms")
+        return self._number("share_record_lock_duration_ms")
 
     @property
     def is_renewal_enabled(self) -> bool:
         """Whether members may prolong that."""
-        return (self._own("share.renew.acknowledge.enable") or "true") == "true"
+        return (self._own("share_renew_acknowledge_enable") or "true") == "true"
 
     @property
     def is_read_committed(self) -> bool:
         """Whether records of open and aborted transactions are withheld."""
-        return self._own("share.isolation.level") == "read_committed"
+        return self._own("share_isolation_level") == "read_committed"
 
     @property
     def auto_offset_reset(self) -> str:
         """Where a share partition without a start offset begins."""
-        return self._own("share.auto.offset.reset") or "latest"
+        return self._own("share_auto_offset_reset") or "latest"
 
 
 class LedSharePartition:

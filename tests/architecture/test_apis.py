@@ -24,6 +24,10 @@ SHARED = {
     "authorization": "what a rule is, and the functions that enforce it",
     "authorization_rules": "the rules of every API",
     "operations": "authorization's operations as bits",
+    "share_acknowledgements": "what ShareFetch and ShareAcknowledge share (KIP-932)",
+    "share_reading": "reading a log for a share group",
+    "share_sessions": "the broker's cache of share sessions",
+    "share_state_requests": "what the five APIs of the share coordinator share",
     "refused": "the APIs of features that are switched off",
     "unexpected": "every API's answer to a request that met a bug",
     "acl_requests": "what the three ACL APIs share",
@@ -54,6 +58,7 @@ OPERATIONS_OF = {kind: {name for name, _ in operations} for kind, operations in 
 # Places with a name that nobody is asked for, each with the reason.
 NOT_ASKED_FOR = {
     ("ConsumerGroupHeartbeat", "topic_partitions.topic_id"): "what the member says it has; the answer tells none of it",
+    ("ShareFetch", "forgotten_topics_data.topic_id"): "what is no longer fetched; the answer tells nothing of it",
     ("DescribeTopicPartitions", "cursor.topic_name"): "where to go on; the topics that are told are asked for",
 }
 

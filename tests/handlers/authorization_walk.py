@@ -206,6 +206,8 @@ CASES: dict[str, tuple[tuple[dict[str, object], tuple[int, ...], tuple[int, int]
     "DescribeTopicPartitions": (({}, (0,), None), ({"topics": []}, (1,), None)),
     "ConsumerGroupDescribe": (({}, (0,), None),),
     "ShareGroupDescribe": (({}, (0,), None),),
+    "ShareAcknowledge": (({}, (0,), None),),
+    "DeleteShareGroupOffsets": (({}, (0,), None),),
     "StreamsGroupDescribe": (({}, (0,), None),),
     "StreamsGroupHeartbeat": (({}, (0, 1), None),),
 }
@@ -216,6 +218,9 @@ UNREACHABLE = {
     "CreateDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeTransactions": "there are no transactions whose topics could be described",
+    "DeleteShareGroupOffsets": "topics are looked at in a group that exists; there is none",
+    "ShareAcknowledge": "topics are looked at within an open session only",
+    "ShareGroupDescribe": "there is no share group with members; the handler's own test has one",
     "ListTransactions": "there are no transactions to list",
 }
 

@@ -143,7 +143,11 @@ def rows_of(answer):
 def acquired(answer, partition=0):
     """The ranges of an answer."""
     row = rows_of(answer).get(partition)
-    return [] if row is None else [(each.first_offset, each.last_offset, each.delivery_count) for each in row.acquired_records]
+    return (
+        []
+        if row is None
+        else [(each.first_offset, each.last_offset, each.delivery_count) for each in row.acquired_records]
+    )
 
 
 def codes(answer):

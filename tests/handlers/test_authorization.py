@@ -18,6 +18,7 @@ from tests.handlers.authorization_walk import (
     CASES,
     GROUP,
     NEW_TOPIC,
+    SHARE_GROUP,
     TOPIC,
     TRANSACTIONAL_ID,
     UNREACHABLE,
@@ -33,7 +34,7 @@ from tests.simulation.world import NOTHING, Peer, World
 WALK = [(row, *case) for row in table.ROWS for case in cases(row)]
 ENDS = [(row, *case) for row in table.ROWS for case in cases(row, every=False)]
 REFUSALS = set(ERRORS.values())
-WALKED = {TOPIC, GROUP, TRANSACTIONAL_ID, NEW_TOPIC, CLUSTER_NAME, "__consumer_offsets", None}
+WALKED = {TOPIC, GROUP, SHARE_GROUP, TRANSACTIONAL_ID, NEW_TOPIC, CLUSTER_NAME, "__consumer_offsets", None}
 
 
 class Authorizer:
@@ -112,8 +113,9 @@ def case_id(value: object) -> str:
 # A feature that is switched off is refused before authorization.
 SWITCHED_OFF = {row.name for row in table.ROWS if row.state == table.REFUSED and "Txn" not in row.name}
 ASK_NOTHING = SWITCHED_OFF | {name for name in UNREACHABLE if name not in CASES}
-# APIs that check more permissions, because their answers list the caller's operations.
-TELL_OPERATIONS = {"Metadata", "DescribeCluster", "DescribeTopicPartitions"}
+# APIs that check more permissions, as their answers list the caller's operations, or as the walk's answer does
+# not show the topics.
+TELL_OPERATIONS = {"Metadata", "DescribeCluster", "DescribeTopicPartitions", "DeleteShareGroupOffsets"}
 
 
 @pytest.mark.parametrize(("row", "version", "values", "rules"), WALK, ids=case_id)

@@ -63,7 +63,12 @@ def test_the_leader_of_the_transactional_ids_partition_is_named(version):
 
 def test_only_version_6_knows_share_groups():
     assert error(find(context(), 5, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "INVALID_REQUEST"
-    assert error(find(context(), 6, "g:AAAAAAAAAAAAAAAAAAAAAQ:0", key_type=2)) == "UNSUPPORTED_VERSION"
+    ctx = context()
+    key = "g:with:colons:AAAAAAAAAAAAAAAAAAAAAQ:0"
+    assert error(find(ctx, 6, key, key_type=2)) == "COORDINATOR_NOT_AVAILABLE"
+    assert [event.names for event in ctx.controller.submitted] == [["__share_group_state"]]
+    add_topic(ctx.metadata, "__share_group_state", b"s" * 16, 50)
+    assert error(find(ctx, 6, key, key_type=2)) == "NONE"
 
 
 def test_an_unknown_key_type_is_refused():

@@ -81,9 +81,3 @@ def test_every_row_is_refused_in_every_version(topic, peer, row, version):
 def test_a_malformed_key_is_an_invalid_request(peer, request_, version):
     """A share group's key that is not group, topic id and partition."""
     assert {code for _, code in error_codes(peer.ask(request_, version))} - {0} == {errors.INVALID_REQUEST}
-
-
-def test_there_is_no_share_coordinator(peer):
-    """The names of groups may contain colons."""
-    answer = peer.ask(messages.FindCoordinatorRequest(key_type=2, coordinator_keys=["a:b:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6)
-    assert [row.error_code for row in answer.coordinators] == [errors.UNSUPPORTED_VERSION]
