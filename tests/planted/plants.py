@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planted import (
+    consumer_group_plants,
     coordinator_plants,
     edge_plants,
     handlers_plants,
@@ -20,6 +21,7 @@ PLANTS = (
     *replica_plants.PLANTS,
     *metadata_plants.PLANTS,
     *coordinator_plants.PLANTS,
+    *consumer_group_plants.PLANTS,
     *edge_plants.PLANTS,
     *server_plants.PLANTS,
     *node_plants.PLANTS,
