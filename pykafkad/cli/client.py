@@ -7,7 +7,7 @@ import re
 
 from pykafkad.cli import extras
 from pykafkad.cli.output import Failure
-from pykafkad.errors import GROUP_ID_NOT_FOUND
+from pykafkad.errors import GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,6 +191,37 @@ def describe_group(admin: Any, group: str) -> dict[str, Any]:
 
     group_description: dict[str, Any] = retrying(call)
     return group_description
+
+
+def describe_consumer_group(admin: Any, group: str) -> dict[str, Any] | None:
+    """The description of a group of the consumer protocol (KIP-848), or None when there is no such group."""
+    import kafka.errors
+    from kafka.protocol.api_message import ApiMessage
+
+    package = "pykafkad.cli.kafka_messages"
+    request_class: Any = type("ConsumerGroupDescribeRequest", (ApiMessage,), {}, load_json=package)
+    # kafka-python finds the class of the answer by the key of the request, for as long as somebody holds it.
+    response_class: Any = type("ConsumerGroupDescribeResponse", (ApiMessage,), {}, load_json=package)
+
+    async def ask() -> Any:
+        coordinators = await admin._find_coordinator_ids([group])
+        return await admin._manager.send(request_class(group_ids=[group]), node_id=coordinators[group])
+
+    def call() -> dict[str, Any] | None:
+        try:
+            answer = admin._manager.run(ask).groups[0].to_dict()
+        except kafka.errors.IncompatibleBrokerVersion:
+            return None
+        if answer["error_code"] in (GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION):
+            return None
+        if answer["error_code"]:
+            raise kafka.errors.for_code(answer["error_code"])
+        described: dict[str, Any] = answer
+        return described
+
+    assert response_class.API_KEY == request_class.API_KEY
+    found: dict[str, Any] | None = retrying(call)
+    return found
 
 
 def partition_of(topic: str, partition: int) -> Any:

@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = add("list", help="all groups with their state")
     describe = add("describe", help="the group's offsets and lag, and the member that reads each partition")
     describe.add_argument("group", metavar="GROUP", help="its group.id")
+    describe.add_argument(
+        "--members", action="store_true", help="its members with what they have, and what they shall have, instead"
+    )
     reset = add("reset", help="move the offsets of a group that has no members")
     reset.add_argument("group", metavar="GROUP", help="its group.id; with --topic, an unknown group is created")
     reset.add_argument(
@@ -59,7 +62,9 @@ def _list(options: argparse.Namespace) -> int:
 
 def _describe(options: argparse.Namespace) -> int:
     with client.admin(options.bootstrap) as admin:
-        group = client.describe_group(admin, options.group)
+        group = _description(admin, options.group)
+        if options.members:
+            return _print_members(group, options)
         committed = client.retrying(admin.list_group_offsets, options.group)[options.group]
         readers = _readers(group)
         if group["group_state"] == "Dead" and not committed:
@@ -78,10 +83,7 @@ def _describe(options: argparse.Namespace) -> int:
             (partition.topic, partition.partition, at, end, lag, member.get("client_id"), member.get("client_host"))
         )
     if not options.json:
-        members = len(group["members"])
-        print(
-            f"{options.group}: {group['group_state']}, {members} member{'' if members == 1 else 's'}", file=sys.stderr
-        )
+        print(_summary(group), file=sys.stderr)
     columns = ("topic", "partition", "committed_offset", "end_offset", "lag", "client", "host")
     print_table(columns, rows, as_json=options.json)
     return 0
@@ -91,11 +93,56 @@ def _readers(group: dict[str, Any]) -> dict[Any, dict[str, Any]]:
     """Partition to the member that it is assigned to."""
     readers = {}
     for member in group["members"]:
-        assignment = member["member_assignment"]
-        if isinstance(assignment, dict):
-            for row in assignment["assigned_partitions"]:
-                readers.update({client.partition_of(row["topic"], number): member for number in row["partitions"]})
+        for topic, numbers in _assignment(member, "assignment").items():
+            readers.update({client.partition_of(topic, number): member for number in numbers})
     return readers
+
+
+def _description(admin: Any, name: str) -> dict[str, Any]:
+    """A group of either protocol; an unknown one is described as a dead classic group."""
+    group = client.describe_group(admin, name)
+    if group["group_state"] == "Dead":
+        group = client.describe_consumer_group(admin, name) or group
+    return group
+
+
+def _assignment(member: dict[str, Any], field: str) -> dict[str, list[int]]:
+    """Topic to partitions of a member: its `assignment` now or, in a consumer group, its `target_assignment`."""
+    if "member_assignment" not in member:
+        return {row["topic_name"]: sorted(row["partitions"]) for row in member[field]["topic_partitions"]}
+    assignment = member["member_assignment"]
+    if not isinstance(assignment, dict):
+        return {}
+    return {row["topic"]: sorted(row["partitions"]) for row in assignment["assigned_partitions"]}
+
+
+def _summary(group: dict[str, Any]) -> str:
+    members = len(group["members"])
+    text = f"{group['group_id']}: {group['group_state']}, {members} member{'' if members == 1 else 's'}"
+    if "group_epoch" not in group:
+        return text
+    return (
+        f"{text}, consumer protocol, epoch {group['group_epoch']} (assigned in {group['assignment_epoch']} "
+        f"by {group['assignor_name']})"
+    )
+
+
+def _print_members(group: dict[str, Any], options: argparse.Namespace) -> int:
+    rows = []
+    for member in group["members"]:
+        now, target = (_places(_assignment(member, field)) for field in ("assignment", "target_assignment"))
+        instance = member.get("instance_id", member.get("group_instance_id"))
+        epoch = member.get("member_epoch")
+        rows.append((member["member_id"], instance, member["client_id"], member["client_host"], epoch, now, target))
+    if not options.json:
+        print(_summary(group), file=sys.stderr)
+    columns = ("member", "instance", "client", "host", "epoch", "assignment", "target")
+    print_table(columns, rows, as_json=options.json)
+    return 0
+
+
+def _places(assignment: dict[str, list[int]]) -> str:
+    return " ".join(f"{topic}-{number}" for topic, numbers in sorted(assignment.items()) for number in numbers)
 
 
 def _reset(options: argparse.Namespace) -> int:
@@ -110,7 +157,7 @@ def _reset(options: argparse.Namespace) -> int:
         }
         if options.to not in places and not options.to.isdecimal():
             raise Failure(f"--to {options.to}: must be start, end or an offset", 2)
-        members = len(client.describe_group(admin, options.group)["members"])
+        members = len(_description(admin, options.group)["members"])
         if members:
             raise Failure(
                 f"{options.group} is in use by {members} client{'' if members == 1 else 's'}; stop them, then reset"

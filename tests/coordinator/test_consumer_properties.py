@@ -96,14 +96,12 @@ class Life:
             client.member.take(self.world.beat(request))
 
     def early_report(self, client):
-        """A member that owns less than it was given: it has not taken its new partitions yet."""
+        """A member that owns less than it was given."""
         member = client.member
         if member is not None and member.owned and member.epoch > 0:
             kept = {topic_id: {max(partitions)} for topic_id, partitions in list(member.owned.items())[:1]}
-            present, member.owned = member.owned, kept
-            request = member.request()
-            member.owned = present
-            answer = self.world.beat(request)
+            member.owned = kept
+            answer = self.world.beat(member.request())
             if answer.assignment is not None or answer.error_code:
                 member.take(answer)
 
@@ -154,6 +152,7 @@ class Life:
             self.world.beat(
                 client.member.request(topic_partitions=self.clients[0].member.rows() if self.clients[0].member else [])
             )
+            client.member = None
 
     # What must hold.
 
@@ -196,10 +195,14 @@ class Life:
             self.check_clients(group_id, group)
 
     def check_clients(self, group_id, group):
-        """A member of the group that was answered has nothing but what the coordinator keeps for it."""
+        """A member of the group has nothing but what the coordinator keeps for it, also when an answer was lost."""
         for client in self.clients:
             member = None if client.member is None else group.members.get(client.member.member_id)
-            if client.group != group_id or member is None or client.member.epoch != member.epoch:
+            if (
+                client.group != group_id
+                or member is None
+                or client.member.epoch not in (member.epoch, member.previous_epoch)
+            ):
                 continue
             for topic_id, partitions in client.member.owned.items():
                 kept = {**member.assigned.get(topic_id, {}), **member.revoking.get(topic_id, {})}
