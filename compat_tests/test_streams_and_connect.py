@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.broker import free_port
+from compat_tests.exactly_once.open_transactions import open_offsets
 from compat_tests.samples import wait_until
 from compat_tests.tools.runner import ToolRunner
 
@@ -88,21 +89,23 @@ def test_connect_moves_a_file_through_a_topic(
 ) -> None:
     """A worker in a group of type `connect` keeps connectors, offsets and states in compacted topics.
 
-    The offsets of a sink can be reset.
+    The source works exactly once, also when the worker is killed while a transaction is open. The offsets of a sink can
+    be reset.
     """
     name, port = fresh_name("connect"), free_port()
     json_form = {
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     }
-    start_java(
+    start_worker = lambda: start_java(  # noqa: E731
         "org.apache.kafka.connect.cli.ConnectDistributed",
         **json_form, group_id=name, bootstrap_servers=bootstrap, listeners=f"http://localhost:{port}",
-        plugin_discovery="service_load",
-        offset_flush_interval_ms=500,
+        plugin_discovery="service_load", offset_flush_interval_ms=500, session_timeout_ms=3000,
+        heartbeat_interval_ms=500, exactly_once_source_support="enabled",
         **{f"{kind}.storage.{key}": value for kind in ("offset", "config", "status") for key, value in
            (("topic", f"{name}-{kind}"), ("replication.factor", 1))},
     )  # fmt: skip
+    worker = start_worker()
 
     def asked(
         method: str, path: str, body: dict[str, str] | None = None, check: Callable[[Any], bool] = lambda answer: True
@@ -120,20 +123,53 @@ def test_connect_moves_a_file_through_a_topic(
 
     wait_until(lambda: asked("GET", "/connectors", check=lambda names: names == []), "the worker serves")
     source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("".join(f"line {number}\n" for number in range(LINES)))
     file_stream = "org.apache.kafka.connect.file.FileStream"
     lines = f"{name}-lines"
-    configs = {
-        "in": {"connector.class": f"{file_stream}SourceConnector", "file": str(source), "topic": lines},
-        "out": {"connector.class": f"{file_stream}SinkConnector", "file": str(sink), "topics": lines},
+    once = {
+        "exactly.once.support": "required",
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "1000",
     }
-    for connector, config in configs.items():
-        wait_until(lambda: asked("PUT", f"/connectors/{connector}/config", config), f"{connector} is made")  # noqa: B023
+    configs = {
+        "in": {"connector.class": f"{file_stream}SourceConnector", "file": str(source), "topic": lines, **once},
+        "out": {
+            "connector.class": f"{file_stream}SinkConnector",
+            "file": str(sink),
+            "topics": lines,
+            "consumer.override.isolation.level": "read_committed",
+        },
+    }
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(lines, 1, 1)])[lines].result(100)
+    source.touch()
+    make = lambda connector: asked("PUT", f"/connectors/{connector}/config", configs[connector])  # noqa: E731
+    wait_until(lambda: make("in"), "the source is made")
+    written = 0
+
+    def one_more_is_in_an_open_transaction() -> bool:
+        nonlocal written
+        if written < LINES:
+            with source.open("a") as file:
+                file.write(f"line {written}\n")
+            written += 1
+        return open_offsets(admin, lines, 1) > 0
+
+    wait_until(one_more_is_in_an_open_transaction, "a transaction of the source is open")
+    worker.kill()
+    worker.wait(100)
+    with source.open("a") as file:
+        file.writelines(f"line {number}\n" for number in range(written, LINES))
+    start_worker()
+    wait_until(lambda: make("out"), "the sink is made")
     wait_until(lambda: sink.exists() and sink.read_text() == source.read_text(), "the lines came through")
     wait_until(lambda: asked("PUT", "/connectors/out/stop"), "the sink is stopped")
-    read = [{"partition": {"kafka_topic": lines, "kafka_partition": 0}, "offset": {"kafka_offset": LINES}}]
+    partition = {"kafka_topic": lines, "kafka_partition": 0}
     wait_until(
-        lambda: asked("GET", "/connectors/out/offsets", check=lambda answer: answer["offsets"] == read),
+        lambda: asked(
+            "GET",
+            "/connectors/out/offsets",
+            check=lambda answer: [each["partition"] for each in answer["offsets"]] == [partition],
+        ),
         "its offsets are committed",
     )
     wait_until(lambda: asked("DELETE", "/connectors/out/offsets"), "they are reset")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
@@ -32,6 +32,7 @@ from compat_tests.exactly_once.history import (
     log_of,
     parsed,
 )
+from compat_tests.exactly_once.open_transactions import end_offsets
 from compat_tests.samples import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -113,19 +114,13 @@ def clients(own_broker: Broker, tmp_path: Path) -> Iterator[Clients]:
         print(path.name, path.read_text()[-1500:], sep="\n")
 
 
-def end_offsets(admin: AdminClient, topic: str, isolation: IsolationLevel) -> dict[int, int]:
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
-    answers = admin.list_offsets(asked, isolation_level=isolation)
-    return {partition.partition: answer.result(100).offset for partition, answer in answers.items()}
-
-
 def read_to_the_end(bootstrap: str, admin: AdminClient, topic: str) -> Log:
     """Every committed record; no transaction may be open."""
     ends: dict[int, int] = {}
 
     def all_ended() -> bool:
-        ends.update(end_offsets(admin, topic, IsolationLevel.READ_UNCOMMITTED))
-        return ends == end_offsets(admin, topic, IsolationLevel.READ_COMMITTED)
+        ends.update(end_offsets(admin, topic, PARTITIONS, IsolationLevel.READ_UNCOMMITTED))
+        return ends == end_offsets(admin, topic, PARTITIONS, IsolationLevel.READ_COMMITTED)
 
     wait_until(all_ended, f"no transaction in {topic} is open")
     settings = {"group.id": "-", "isolation.level": "read_committed", "auto.offset.reset": "error"}

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.conftest import unavailable
+from compat_tests.exactly_once.open_transactions import open_offsets
 from compat_tests.samples import wait_until
 
 SOURCE = Path(__file__).with_name("ExactStreams.java")
@@ -79,13 +80,6 @@ class Feed(threading.Thread):
         return results | {"pairs": {f"k{number}": [f"l{number}+r{number}"] for number in range(RECORDS)}}
 
 
-def end_offsets(admin: AdminClient, topic: str, isolation: IsolationLevel) -> int:
-    """The sum of the topic's end offsets; for read_committed these are the last stable offsets."""
-    asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
-    answers = admin.list_offsets(asked, isolation_level=isolation).values()
-    return sum(answer.result(100).offset for answer in answers)
-
-
 def test_killed_streams_give_exact_results(
     bootstrap: str,
     start_java: Callable[..., subprocess.Popen],
@@ -115,12 +109,7 @@ def test_killed_streams_give_exact_results(
 
     def some_are_open() -> bool:
         assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
-        try:
-            ends = {level: end_offsets(admin, topics["words"], level) for level in IsolationLevel}
-        except KafkaException:
-            # A real Kafka may answer about a new topic before its broker has the partitions.
-            return False
-        return ends[IsolationLevel.READ_UNCOMMITTED] - ends[IsolationLevel.READ_COMMITTED] > OPEN_RECORDS
+        return open_offsets(admin, topics["words"], PARTITIONS) > OPEN_RECORDS
 
     feed = Feed(bootstrap, topics, int(time.time() * 1000) // WINDOW_MS * WINDOW_MS)
     feed.start()
