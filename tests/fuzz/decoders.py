@@ -11,7 +11,7 @@ import zlib
 from functools import cache
 from types import SimpleNamespace
 
-from pykafkad.coordinator import record_codec as coordinator_codec
+from pykafkad.coordinator import record_codec as coordinator_codec, transaction_records as transaction_codec
 from pykafkad.coordinator.consumer_protocol import subscribed_topics
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.log import append_rules
@@ -247,41 +247,50 @@ def check_compressed(data: bytes) -> bool:
 # Records of internal logs.
 
 
+_METADATA, _GROUPS, _TRANSACTIONS = 0, 1, 2
+_CODECS = {_GROUPS: coordinator_codec.decode, _TRANSACTIONS: transaction_codec.decode}
+# The first byte of an example holds the length of the key above two bits for the log.
+_LONGEST_KEY = 63
+
+
 @cache
 def _stored_examples() -> list[bytes]:
-    found = []
-    for file in ("stored_metadata.txt", "stored_groups.txt"):
+    found = [
+        bytes((_METADATA, 1, number, version)) + bytes(messages.encode(Values(number).message(cls, version), version))
+        for number, types in messages.stored_types("stored_metadata.txt").items()
+        for cls in types.values()
+        for version in (messages.valid_versions(cls)[-1],)
+    ]
+    for log, file in ((_GROUPS, "stored_groups.txt"), (_TRANSACTIONS, "stored_transactions.txt")):
         for number, types in messages.stored_types(file).items():
-            for cls in types.values():
-                version = messages.valid_versions(cls)[-1]
-                body = bytes(messages.encode(Values(number).message(cls, version), version))
-                prefix = (
-                    bytes((1, number, version))
-                    if "metadata" in file
-                    else struct.pack(">h", number if cls.__name__.endswith("Key") else version)
-                )
-                found.append(bytes((2 if "metadata" in file else 6,)) + prefix + body)
+            for seed in range(EXAMPLES_KEPT):
+                key, value = (_with_version(types[part], part, number, seed) for part in ("Key", "Value"))
+                if len(key) <= _LONGEST_KEY:
+                    found.append(bytes((len(key) << 2 | log,)) + key + value)
     return found
 
 
-def check_stored(data: bytes) -> bool:
-    """The bytes are a record of `__cluster_metadata` or `__consumer_offsets`.
+def _with_version(cls: type, part: str, number: int, seed: int) -> bytes:
+    """A key begins with the type of the record, a value with its version."""
+    version = messages.valid_versions(cls)[-1]
+    body = bytes(messages.encode(Values(number + 1000 * seed).message(cls, version), version))
+    return struct.pack(">h", number if part == "Key" else version) + body
 
-    The first byte says which log it is of, and the length of the key.
-    """
+
+def check_stored(data: bytes) -> bool:
+    """The bytes are a record of `__cluster_metadata`, `__consumer_offsets` or `__transaction_state`."""
     if not data:
         return False
     key, value = data[1 : 1 + (data[0] >> 2)], data[1 + (data[0] >> 2) :]
     try:
-        if data[0] & 3 == 2 and len(data) > 3:
-            coordinator_codec.decode(data[1:], value or None)
-        elif data[0] & 1:
-            metadata_codec.decode(key, value)
-        else:
+        decode = _CODECS.get(data[0] & 3)
+        if decode is None:
             metadata_codec.decode(None, data[1:])
+            return True
+        # None is a record of a type that is not known.
+        return decode(key, value or None) is not None
     except ProtocolError:
         return False
-    return True
 
 
 def subscription_example(draw: random.Random) -> bytes:
