@@ -34,17 +34,15 @@ def directories(
         broker = broker_process(name, kafka_jars, directory)
         broker.start()
         try:
-            _fill(runner, broker.bootstrap, name)
+            _fill(runner, broker.bootstrap)
         finally:
             broker.close()
         found[name] = broker.data_directory
     return found
 
 
-def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
-    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups, and on a real Kafka its further
-    features.
-    """
+def _fill(runner: ToolRunner, bootstrap: str) -> None:
+    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups of two protocols, and transactions."""
 
     def run(tool: str, *arguments: str, typed: str = "") -> None:
         outcome = runner.run(tool, ["--bootstrap-server", bootstrap, *arguments], typed)
@@ -71,20 +69,9 @@ def _fill(runner: ToolRunner, bootstrap: str, name: str) -> None:
     run("console-consumer", "--topic", "plain", "--group", "readers", "--from-beginning", "--max-messages", "4")
     run("consumer-groups", "--reset-offsets", "--group", "resetters", "--topic", "plain", "--to-earliest", "--execute")
     run("consumer-groups", "--delete", "--group", "resetters")
-    if name == "kafka":
-        newer = ("--command-property", "group.protocol=consumer")
-        run(
-            "console-consumer",
-            "--topic",
-            "plain",
-            "--group",
-            "newer",
-            "--from-beginning",
-            "--max-messages",
-            "4",
-            *newer,
-        )
-        run("producer-perf-test", "--topic", "paid", "--num-records", "500", "--record-size", "20", *TRANSACTIONS)
+    newer = ("--command-property", "group.protocol=consumer")
+    run("console-consumer", "--topic", "plain", "--group", "newer", "--from-beginning", "--max-messages", "4", *newer)
+    run("producer-perf-test", "--topic", "paid", "--num-records", "500", "--record-size", "20", *TRANSACTIONS)
 
 
 def _dumped_by_both(directory: Path) -> list[Path]:
