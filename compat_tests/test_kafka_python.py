@@ -55,6 +55,47 @@ def create_topic(admin: KafkaAdminClient, name: str, partitions: int, **configs:
     return name
 
 
+def test_records_and_offsets_of_transactions(
+    bootstrap: str, admin: KafkaAdminClient, topic: str, fresh_name: FreshName
+) -> None:
+    """What is read, transformed and written in one transaction counts once: an aborted round is done again."""
+    target, group = create_topic(admin, fresh_name(), 2), fresh_name("group")
+    with_values = KafkaProducer(bootstrap_servers=bootstrap)
+    for number in range(40):
+        with_values.send(topic, b"%d" % number)
+    with_values.close()
+    producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id=fresh_name("id"))
+    producer.init_transactions()
+    source = TopicPartition(topic, 0)
+    rounds = 0
+    position = 0
+    while position < 40:
+        consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+        consumer.assign([source])
+        committed = consumer.committed(source) or 0
+        assert committed == position
+        consumer.seek(source, committed)
+        batch: list = []
+        while not batch:
+            batch = consumer.poll(1000, max_records=10).get(source, [])
+        producer.begin_transaction()
+        for record in batch:
+            producer.send(target, b"%d" % (int(record.value) * 2), partition=int(record.value) % 2)
+        offset = OffsetAndMetadata(batch[-1].offset + 1, "", -1)
+        producer.send_offsets_to_transaction({source: offset}, consumer.group_metadata())
+        rounds += 1
+        if rounds % 2:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+            position = batch[-1].offset + 1
+        consumer.close()
+    producer.close()
+    assert rounds >= 8
+    values = [int(record.value) for record in read_all(bootstrap, target, 2, isolation_level="read_committed")]
+    assert sorted(values) == [2 * number for number in range(40)]
+
+
 def read_all(bootstrap: str, topic: str, partitions: int = 1, **options: object) -> list:
     """Every record in `topic` from its start to its present end, by partition and offset."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest", **options)

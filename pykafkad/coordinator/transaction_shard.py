@@ -39,6 +39,10 @@ RETRY_MARKERS_SECONDS = 0.1
 RECORDS_PER_STEP = 200
 """The number of records that are loaded in one step."""
 
+MANY_PARTITIONS = 1_000
+BATCH_OVERHEAD_BYTES = 100
+"""The headers of a batch and of its one record."""
+
 RECORDS_PER_APPEND = 1_000
 """The most tombstones of an expiry check in one batch. They need not be written together."""
 
@@ -206,7 +210,17 @@ class TransactionShard:
         if transaction.state is ONGOING and all(each in transaction.partitions for each in event.partitions):
             return [Reply(event.token, errors.NONE)]
         record = transaction.add(event.partitions, event.client_version, now_ms)
+        if not self._fits(record):
+            return [Reply(event.token, errors.UNKNOWN_SERVER_ERROR)]
         return [self._append(record), Reply(event.token, errors.NONE), *self._check_timeouts(now)]
+
+    def _fits(self, record: StoredRecord) -> bool:
+        """Whether a transaction's record fits into one batch. It is encoded only when it has very many partitions."""
+        value: Any = record.value
+        if sum(len(row.partition_ids) for row in value.transaction_partitions) < MANY_PARTITIONS:
+            return True
+        key, encoded = transaction_records.encode(record, self.transaction_version())
+        return len(key) + len(encoded or b"") + BATCH_OVERHEAD_BYTES <= self.settings.message_max_bytes
 
     def _verify_partitions(self, event: asked.VerifyPartitions, now: float, now_ms: int) -> list[object]:
         transaction = self.transactions.get(event.transactional_id)

@@ -157,6 +157,17 @@ def test_known_partitions_are_not_written_again():
     assert len(world.log) == before
 
 
+def test_a_transaction_whose_record_is_too_large_gets_no_more_partitions():
+    """As Kafka, whose log of transactions refuses the record."""
+    world = TransactionWorld(message_max_bytes=10_000)
+    producer = world.producer()
+    places = [("t", number) for number in range(2_400)]
+    assert world.add(producer, *places) == "NONE"
+    assert world.add(producer, *(("u", number) for number in range(200))) == "UNKNOWN_SERVER_ERROR"
+    assert len(world.shard.transactions["t"].partitions) == len(places)
+    assert world.end(producer)[0] == "NONE"
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     (((1, 0), "INVALID_PRODUCER_ID_MAPPING"), ((0, 1), "PRODUCER_FENCED"), ((0, -1), "PRODUCER_FENCED")),

@@ -18,6 +18,7 @@ class Settings:
     transaction_abort_timed_out_transaction_cleanup_interval_ms = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms = 3_600_000
     transactional_id_expiration_ms = 604_800_000
+    message_max_bytes = 1_048_588
 
 
 class TransactionWorld:

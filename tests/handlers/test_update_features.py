@@ -123,6 +123,18 @@ def test_a_feature_of_a_kafka_directory_can_be_set_to_zero():
     assert "streams.version" not in cluster.image.features
 
 
+def test_the_transaction_version_goes_up_and_down():
+    """KIP-890: clients use what is finalized."""
+    cluster = Cluster()
+    assert cluster.image.finalized_features()["transaction.version"] == 2
+    assert update(cluster, 2, ("transaction.version", 0, SAFE_DOWNGRADE)).error_code == 0
+    assert "transaction.version" not in cluster.image.finalized_features()
+    assert update(cluster, 2, ("transaction.version", 3, UPGRADE)).error_code == INVALID
+    for level in (1, 2):
+        assert update(cluster, 2, ("transaction.version", level, UPGRADE)).error_code == 0
+        assert cluster.restart().image.features["transaction.version"] == level
+
+
 def test_a_static_quorum_becomes_a_dynamic_one():
     """kraft.version 1: version and voters go into the log, as control records (KIP-853)."""
     cluster = Cluster()
