@@ -4,8 +4,8 @@ Small batches are gathered per log and written once per turn. Large ones are wri
 them in the same log wait for them (`log_writer.py`). What a log has written is committed when its replica says so. With
 one replica and no sync asked for, that is the end of the same turn, before anything leaves.
 
-There is one way to wait: `after(log, offset, then)`. `cover` and `fast_answers` are the same for Produce answers that
-stand in an outbox already: such an answer leaves in the same turn if its log is committed by then. Otherwise its
+There is one way to wait: `after(log, offset, then)`. `add_answer` and `fast_answers` are the same for Produce answers
+that stand in an outbox already: such an answer leaves in the same turn if its log is committed by then. Otherwise its
 connection is *held*: nothing of its outbox leaves, so that answers stay in order. The connection goes on serving, up to
 the outbox's limit. If the write or the sync fails, the answer is rewritten to KAFKA_STORAGE_ERROR before it leaves.
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Row = messages.ProduceResponse.PartitionProduceResponse
     Then = Callable[[Exception | None], object]
     FastAnswer = tuple[PartitionLog, Connection, int, int]
-    CoveredAnswer = tuple[list[tuple[PartitionLog, Row]], Connection, int, ServedContext, object]
+    DependentAnswer = tuple[list[tuple[PartitionLog, Row]], Connection, int, ServedContext, object]
 
 _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
 
@@ -50,14 +50,14 @@ class _HeldAnswers:
         self._commits = commits
         self._log = log
         self._fast_answers: list[FastAnswer] = []
-        self._answers: list[CoveredAnswer] = []
+        self._answers: list[DependentAnswer] = []
         self._connections: dict[Connection, None] = {}
 
     def add_fast(self, row: FastAnswer) -> None:
         self._fast_answers.append(row)
         self.hold(row[1])
 
-    def add(self, row: CoveredAnswer) -> None:
+    def add(self, row: DependentAnswer) -> None:
         self._answers.append(row)
         self.hold(row[1])
 
@@ -72,7 +72,7 @@ class _HeldAnswers:
             if failure is None and not self._log.replica.has_min_isr:
                 failure = KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
             if isinstance(failure, StorageFailure | KafkaError):
-                self._commits.take_back({self._log: failure}, self._fast_answers, self._answers)
+                self._commits.put_errors_into({self._log: failure}, self._fast_answers, self._answers)
             elif failure is not None:
                 # A bug: which of the answers are true is not known, so whoever waits for one must ask again.
                 for connection in self._connections:
@@ -104,7 +104,7 @@ class Commits:
         that position, depends on the commit of `log`."""
         self._broker = broker
         self._always_sync: bool = broker.settings.pykafkad_group_commit
-        self._answers: list[CoveredAnswer] = []
+        self._answers: list[DependentAnswer] = []
         # By log: who waits, in the order of the offsets.
         self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
         # The logs of the next round of syncs, and those of the round that runs.
@@ -135,7 +135,7 @@ class Commits:
         else:
             then(log.offline)
 
-    def cover(
+    def add_answer(
         self,
         rows: list[tuple[PartitionLog, Row]],
         connection: Connection,
@@ -215,7 +215,7 @@ class Commits:
             for log, reason in failed.items():
                 if not log.closed:
                     self._broker.log_failed(log, reason)
-            self.take_back(failed, fast_answers, answers)
+            self.put_errors_into(failed, fast_answers, answers)
         if behind:
             self._hold_answers(behind)
         fast_answers.clear()
@@ -302,11 +302,11 @@ class Commits:
             # A bug of one who waited is none of the others'.
             self._broker.runtime.unexpected(error)
 
-    def take_back(
+    def put_errors_into(
         self,
         failed: Mapping[PartitionLog, Exception],
         fast_answers: list[FastAnswer],
-        answers: list[CoveredAnswer],
+        answers: list[DependentAnswer],
     ) -> None:
         """Rewrite the answers that depend on a log in `failed`; none of them has left."""
         for log, connection, index, position in fast_answers:
@@ -340,7 +340,7 @@ class Commits:
             if not is_syncing and not log.replica.has_min_isr
         }
         if lacking:
-            self.take_back(lacking, self.fast_answers, [row for row in self._answers if row[3].acks_all])
+            self.put_errors_into(lacking, self.fast_answers, [row for row in self._answers if row[3].acks_all])
         for row in self.fast_answers:
             if row[0] in held and row[0] not in lacking:
                 held[row[0]].add_fast(row)

@@ -375,7 +375,7 @@ class Dispatcher:
             return
         connection.put(chunks)
         if context.unwritten:
-            self._commits.cover(context.unwritten, connection, index, context, message)
+            self._commits.add_answer(context.unwritten, connection, index, context, message)
 
     def encode(self, context: ServedContext, message: object) -> list[Chunk] | None:
         """The chunks of a whole answer, size and header included; None, logged, if it can't be encoded."""

@@ -62,7 +62,7 @@ class _LogRunner(MachineRunner):
                     self._opens = opens
                     self._go_on(left, done)
             except Exception as error:
-                self._metadata.stumbled(error)
+                self._metadata.event_failed(error)
 
         for effect in left:
             try:
@@ -235,16 +235,16 @@ class MetadataLog:
         if isinstance(result, list):
             self._controller_runner.perform(result, self._done)
         else:
-            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self.stumbled))
+            self._node.runtime.tasks.begin(IncrementalTask(None, result, self._stepped, self.event_failed))
 
     def _stepped(self, wanted: list[object]) -> None:
         assert self._controller_runner is not None
         try:
             self._controller_runner.perform(wanted, self._done)
         except Exception as error:
-            self.stumbled(error)
+            self.event_failed(error)
 
-    def stumbled(self, error: Exception) -> None:
+    def event_failed(self, error: Exception) -> None:
         """A bug in what the controller does with its event, or in what follows from that."""
         event = self._events[0] if self._is_busy else None
         try:
@@ -292,7 +292,7 @@ class MetadataLog:
         try:
             opens = self._synced(job.end_offset)
         except Exception as error:
-            self.stumbled(error)
+            self.event_failed(error)
         else:
             then(None, opens)
 

@@ -116,7 +116,7 @@ PLANTS = (
     Plant(
         "answers of a failed write promise that it was made",
         "server/commits.py",
-        "self.take_back(failed, fast_answers, answers)",
+        "self.put_errors_into(failed, fast_answers, answers)",
         "pass",
         COMMITS,
     ),
