@@ -217,11 +217,11 @@ UNREACHABLE = {
     "ConsumerGroupDescribe": "the group of the walk has no members with topics; the handler's own test has",
     "CreateDelegationToken": "no connection is authenticated, so every caller is refused before",
     "DescribeDelegationToken": "no connection is authenticated, so every caller is refused before",
-    "DescribeTransactions": "there are no transactions whose topics could be described",
+    "DescribeTransactions": "the walk has no transaction; the handler's own test has one",
     "DeleteShareGroupOffsets": "topics are looked at in a group that exists; there is none",
     "ShareAcknowledge": "topics are looked at within an open session only",
     "ShareGroupDescribe": "there is no share group with members; the handler's own test has one",
-    "ListTransactions": "there are no transactions to list",
+    "ListTransactions": "the walk has no transaction; the handler's own test has some",
 }
 
 

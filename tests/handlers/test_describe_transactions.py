@@ -2,7 +2,8 @@
 
 from pykafkad import errors
 from pykafkad.wire import messages
-from tests.handlers.transaction_requests import Producer
+from tests.handlers.transaction_requests import Producer, Refusing
+from tests.simulation.world import World
 
 
 def test_every_id_has_its_own_rows(world, peer):
@@ -36,3 +37,17 @@ def test_an_open_transaction_is_described(world, peer):
     assert (row.producer_id, row.producer_epoch) == (producer.producer_id, producer.epoch)
     assert row.transaction_start_time_ms == world.clock.now_ms()
     assert [(topic.topic, topic.partitions) for topic in row.topics] == [("t", [1])]
+
+
+def test_what_the_caller_may_not_describe_is_hidden(tmp_path):
+    """An id has the error in its row; topics are left out."""
+    refusing = Refusing()
+    world = World(tmp_path, authorizer=refusing)
+    producer = Producer(world, world.connect()).create_topic().create_topic("secret").find()
+    producer.init()
+    assert producer.add(0) == producer.add(0, topic="secret") == ["NONE"]
+    refusing.refuse(world, ("Describe", "Topic", "secret"))
+    assert [topic.topic for topic in producer.describe().topics] == ["t"]
+    refusing.refuse(world, ("Describe", "TransactionalId", "id"))
+    row = producer.describe()
+    assert (row.error_code, row.topics) == (errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, [])

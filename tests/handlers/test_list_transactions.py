@@ -6,7 +6,8 @@ from pykafkad import errors
 from pykafkad.handlers import list_transactions
 from pykafkad.settings import regular_expressions
 from pykafkad.wire import messages
-from tests.handlers.transaction_requests import Producer
+from tests.handlers.transaction_requests import Producer, Refusing
+from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -121,3 +122,13 @@ def test_without_the_library_no_pattern_is_valid(peer, monkeypatch):
     monkeypatch.setattr(regular_expressions, "compiled", missing)
     answer = peer.ask(messages.ListTransactionsRequest(transactional_id_pattern="a"), 2)
     assert answer.error_code == errors.INVALID_REGULAR_EXPRESSION
+
+
+def test_ids_that_the_caller_may_not_describe_are_left_out(tmp_path):
+    refusing = Refusing()
+    world = World(tmp_path, authorizer=refusing)
+    peer = world.connect()
+    for each in ("open", "secret"):
+        Producer(world, peer, each).find().init()
+    refusing.refuse(world, ("Describe", "TransactionalId", "secret"))
+    assert ids(peer) == ["open"]

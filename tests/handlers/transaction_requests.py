@@ -83,3 +83,18 @@ class Producer:
 
     def state(self):
         return self.describe().transaction_state
+
+
+class Refusing:
+    """An authorizer that refuses what is named: (operation, resource type, resource name)."""
+
+    def __init__(self):
+        self.refused = set()
+
+    def refuse(self, world, *what):
+        """Refuse this from now on; what sessions remember counts no more."""
+        self.refused = set(what)
+        world.broker.sessions.acls_changed()
+
+    def authorize(self, principal, client_address, operation, resource_type, resource_name):
+        return (operation, resource_type, resource_name) not in self.refused
