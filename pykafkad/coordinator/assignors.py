@@ -11,6 +11,8 @@ as in Kafka 4.3.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pykafkad.coordinator.partitioning import java_hash
 
 UNIFORM = "uniform"
@@ -78,6 +80,8 @@ def assign(name: str, group: GroupSpec) -> dict[str, Assignment]:
 
 # Java's hash maps.
 
+_member_hash = lru_cache(maxsize=10_000)(java_hash)
+
 _FIBONACCI = -7046029254386353131
 """With this factor Kafka's tables of a group's members spread their keys."""
 
@@ -104,7 +108,7 @@ def copied_capacity(size: int) -> int:
 def member_order(group: GroupSpec) -> list[str]:
     """The group's member ids in the order of Kafka's hash map of them. Keys that share a bucket are in the order in
     which they were put: first those of the group in the order of its own table, then a new one."""
-    hashes = {member_id: java_hash(member_id) for member_id in group.members}
+    hashes = {member_id: _member_hash(member_id) for member_id in group.members}
     known = [member_id for member_id in reversed(hashes) if member_id != group.newest]
     slots = 2
     while len(known) * 0.75 > slots:

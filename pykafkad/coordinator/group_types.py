@@ -7,6 +7,8 @@ costs neither start-up time nor memory. The rules of classic groups are in `shar
 
 from __future__ import annotations
 
+from functools import cache
+
 CLASSIC = "classic"
 CONSUMER = "consumer"
 SHARE = "share"
@@ -142,6 +144,7 @@ if TYPE_CHECKING:
             """Topics or their partitions have changed."""
 
 
+@cache
 def rules(group_type: str) -> Rules:
     """The rules of a type other than `CLASSIC`."""
     from importlib import import_module
