@@ -83,10 +83,7 @@ def _topics(ctx: Context, asked: Any, group: _Group) -> list[_Topic]:
                 each.error_message = errors.message(_DESCRIBE_TOPIC.error)
             others.append(row)
         elif found is None:
-            row = _topic(topic.topic_name, bytes(16), topic.partitions)
-            for each in row.partitions:
-                each.lag = 0
-            others.append(row)
+            others.append(_topic(topic.topic_name, bytes(16), topic.partitions))
         else:
             wanted.append(_topic(topic.topic_name, found.id, topic.partitions))
     group.topics = wanted + others

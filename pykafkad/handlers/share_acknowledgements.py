@@ -55,6 +55,8 @@ class Acknowledgements:
         """Give all records of the request back."""
         share, is_renewal = ctx.share_groups, ctx.version >= 2 and request.is_renew_ack
         highest = RENEW if ctx.version >= 2 else REJECT
+        empty: list[Partition] = []
+        gives_back = False
         for topic in request.topics:
             topic_id = bytes(topic.topic_id)
             known = ctx.metadata.topic_by_id(topic_id)
@@ -69,8 +71,12 @@ class Acknowledgements:
                 ):
                     code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 self.outcomes[partition] = code, None
-                if code or not asked.acknowledgement_batches:
+                if code:
                     continue
+                if not asked.acknowledgement_batches:
+                    empty.append(partition)
+                    continue
+                gives_back = True
                 led = share.get((request.group_id, *partition))
                 if led is None:
                     code = errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -82,6 +88,9 @@ class Acknowledgements:
                     for each in asked.acknowledgement_batches
                 ]
                 led.acknowledge(request.member_id, rows, self._taker(partition))
+        for partition in () if gives_back else empty:
+            # Kafka tells of a partition without batches only beside one with some.
+            del self.outcomes[partition]
         self._finish_one()
 
     def submit_nothing(self) -> None:

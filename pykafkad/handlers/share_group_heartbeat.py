@@ -39,7 +39,7 @@ def _refusal(ctx: Context, request: messages.ShareGroupHeartbeatRequest) -> tupl
     if error := refusal(ctx, _READ_GROUP, request.group_id):
         return error, errors.message(error)
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
-        return errors.INVALID_REQUEST, "Invalid member id in the request."
+        return errors.INVALID_REQUEST, None
     names = request.subscribed_topic_names
     if not all(may(ctx, _DESCRIBE_TOPIC, name) for name in dict.fromkeys(names or ())):
         return _DESCRIBE_TOPIC.error, None

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from pykafkad.coordinator.share_acknowledgement import acknowledge
 from pykafkad.coordinator.share_acquisition import LogBatch
 from pykafkad.coordinator.share_batches import StateBatch
 from pykafkad.errors import KafkaError, name
@@ -222,6 +223,19 @@ def test_what_was_stored_is_loaded():
     assert world.acquire("b", max_records=100) == [(15, 19, 1), (20, 22, 2), (23, 49, 1)]
     with pytest.raises(ValueError, match="not one behind"):
         world.partition.load(1, 30, [StateBatch(5, 9, 0, 1)])
+
+
+def test_what_is_being_stored_takes_part_in_nothing():
+    world = World(LOG)
+    world.acquire("a", max_records=1, max_batches=1)
+    transition = acknowledge(world.partition, "a", [(0, 4, [1]), (5, 9, [2])], world.now)
+    world.partition.looks_for_available = True
+    assert world.partition.next_fetch_offset() == 10
+    assert world.partition.acquire("b", [LogBatch(0, 9)], 0, 10, 10, world.now) == ([], 0)
+    assert not world.partition.advance() and world.partition.start_offset == 0
+    assert world.partition.complete(transition, True, world.now)
+    assert world.partition.start_offset == 5
+    assert world.partition.acquire("b", [LogBatch(0, 9)], 5, 10, 10, world.now)[0] == [(5, 9, 2)]
 
 
 # Properties.

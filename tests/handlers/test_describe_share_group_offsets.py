@@ -35,5 +35,5 @@ def test_offsets_and_lag(world, version):
     share.acknowledge((0, 0, [1]))
     found = describe(share.peer, version=version)
     assert found == {("t", 0): (0, 2 if version else -1), ("t", 1): (-1, -1)}
-    assert describe(share.peer, {"t": [1], "none": [0]}) == {("t", 1): (-1, -1), ("none", 0): (-1, 0)}
+    assert describe(share.peer, {"t": [1], "none": [0]}) == {("t", 1): (-1, -1), ("none", 0): (-1, -1)}
     assert describe(share.peer, {}) == {}

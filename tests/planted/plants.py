@@ -12,6 +12,7 @@ from tests.planted import (
     node_plants,
     replica_plants,
     server_plants,
+    share_plants,
     wire_plants,
 )
 
@@ -26,4 +27,5 @@ PLANTS = (
     *server_plants.PLANTS,
     *node_plants.PLANTS,
     *handlers_plants.PLANTS,
+    *share_plants.PLANTS,
 )
