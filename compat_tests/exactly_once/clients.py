@@ -6,12 +6,14 @@ events are in `DIRECTORY/NAME`. A client that cannot go on ends with an error, a
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +25,7 @@ PARTITIONS = 3
 WRITTEN, COPIED = "written", "copied"
 COPIERS = "copiers"
 CALL_SECONDS = 60.0
-OFFSETS_SECONDS = 5.0
+OFFSETS_SECONDS = 4.0
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20, "log_level": 0}
 BATCH_RECORDS, BATCH_SECONDS = 200, 0.1
 ABORTED_IN_FIVE, LARGEST_TRANSACTION = 1, 30
@@ -141,8 +143,13 @@ def copy_batch(producer: Producer, consumer: Consumer, batch: list[Message]) -> 
     ends = {message.partition(): message.offset() + 1 for message in batch}
     offsets = [TopicPartition(WRITTEN, partition, end) for partition, end in ends.items()]
     member = consumer.consumer_group_metadata()
-    # After a restart of the broker librdkafka sometimes waits here without a request; a new client does not.
-    producer.send_offsets_to_transaction(offsets, member, OFFSETS_SECONDS)
+    # After a restart of the broker librdkafka sometimes stays in this call for ever, and sends nothing. Then the
+    # process ends here, and a new one goes on.
+    faulthandler.dump_traceback_later(2 * OFFSETS_SECONDS, exit=True)
+    try:
+        producer.send_offsets_to_transaction(offsets, member, OFFSETS_SECONDS)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def rewind(consumer: Consumer, batch: list[Message]) -> None:
@@ -170,4 +177,10 @@ def read(client: Client) -> None:
 
 if __name__ == "__main__":
     kind, name, bootstrap, directory = sys.argv[1:]
-    {"writer": write, "copier": copy, "reader": read}[kind](Client(name, bootstrap, Path(directory)))
+    faulthandler.enable()
+    try:
+        {"writer": write, "copier": copy, "reader": read}[kind](Client(name, bootstrap, Path(directory)))
+    except BaseException:
+        traceback.print_exc()
+        # The end of a process that librdkafka's threads still use may wait for ever.
+        os._exit(1)

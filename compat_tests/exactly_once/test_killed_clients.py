@@ -94,7 +94,14 @@ class Clients:
         for name in names:
             self.processes[name].send_signal(signal.SIGTERM)
         for name in names:
-            self.processes.pop(name).wait(120)
+            process = self.processes.pop(name)
+            try:
+                process.wait(90)
+            except subprocess.TimeoutExpired:
+                # It writes where it hangs.
+                process.send_signal(signal.SIGABRT)
+                process.wait()
+                raise
 
     def close(self) -> None:
         for name in self.processes:
@@ -184,7 +191,12 @@ def test_transactions_are_exact_when_clients_and_broker_are_killed(
     clients.start_again()
     clients.stop(*WRITERS)
     log = read_to_the_end(bootstrap, admin, WRITTEN)
-    wait_until(lambda: caught_up(clients, watcher, observed, log), "copiers and readers have everything")
+    faults = []
+    try:
+        wait_until(lambda: caught_up(clients, watcher, observed, log), "copiers and readers have everything")
+    except AssertionError as error:
+        # The history may show why.
+        faults.append(f"stuck: {error}")
     clients.stop(*ALL_COPIERS, *READERS)
     copied = read_to_the_end(bootstrap, admin, COPIED)
     watcher.close()
@@ -193,7 +205,7 @@ def test_transactions_are_exact_when_clients_and_broker_are_killed(
     for name in WRITERS:
         history.take(name, events_of(clients.directory / name))
     readers = {name: log_of(events_of(clients.directory / name)) for name in READERS}
-    faults = [*history.faults(log, readers), *faults_of_copy(log, copied), *faults_of_offsets(observed)]
+    faults += [*history.faults(log, readers), *faults_of_copy(log, copied), *faults_of_offsets(observed)]
     with capfd.disabled():
         print(
             f"\n{kind}: seed {seed}, {rounds} rounds: {len(history.committed)} transactions committed, "
