@@ -136,7 +136,7 @@ def test_each_record_is_copied_once(broker: Broker, fresh_name: FreshName, end: 
     fill(bootstrap, source)
     group = fresh_name("group")
     copier = Copier(bootstrap, source, target, group, fresh_name("id"))
-    deadline = time.monotonic() + 2 * SECONDS
+    deadline = time.monotonic() + 5 * SECONDS
     restarted = False
     try:
         while sum(map(len, committed_offsets(copier))) < RECORDS:
@@ -152,8 +152,8 @@ def test_each_record_is_copied_once(broker: Broker, fresh_name: FreshName, end: 
                 else:
                     broker.kill()
                     broker.start()
-                # A new client with the same id aborts what the old one left open. The old one would go on, but waits for
-                # the group's coordinator until its time is over, also with Kafka.
+                # A new client with the same id aborts what the old one left open. The old one would go on, but waits
+                # for the group's coordinator until its time is over, also with Kafka.
                 copier.producer = copier.new_producer()
                 copier.rewind()
     finally:
