@@ -250,13 +250,16 @@ class TransactionShard:
         if not with_bump:
             effects = self._prepare(transaction, outcome, transaction.producer_epoch, 0, NO_PRODUCER_ID, now_ms)
             return [effects[0], _end_answer(event, NO_PRODUCER_ID, NO_EPOCH), *effects[1:]]
+        if transaction.producer_epoch == MAX_EPOCH and outcome is PREPARE_COMMIT:
+            # An epoch that only a fencing coordinator has. Kafka throws IllegalArgumentException here; an abort works.
+            return [_end_error(event, errors.UNKNOWN_SERVER_ERROR)]
         next_id = NO_PRODUCER_ID
         if is_exhausted(transaction.producer_epoch):
             fresh = self.take_producer_id()
             if fresh is None:
                 return [_end_error(event, errors.COORDINATOR_LOAD_IN_PROGRESS)]
             next_id = fresh
-        epoch = transaction.producer_epoch + 1
+        epoch = min(transaction.producer_epoch + 1, MAX_EPOCH)
         transaction.last_epoch = transaction.producer_epoch
         effects = self._prepare(transaction, outcome, epoch, event.client_version, next_id, now_ms)
         goes_on = (transaction.producer_id, epoch) if next_id == NO_PRODUCER_ID else (next_id, 0)

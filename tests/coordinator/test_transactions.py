@@ -308,6 +308,21 @@ def test_a_fenced_producer_with_the_last_epoch(version):
     assert epoch == (1 if version == 2 else 0)
 
 
+def test_the_epoch_of_a_fencing_coordinator_can_only_abort():
+    """A producer learns of it by repeating the end of a transaction that the coordinator has aborted."""
+    world = TransactionWorld(1)
+    old = world.at_epoch(LAST)
+    world.add(old, A)
+    world.init()
+    assert world.end(old, False, version=2) == ("NONE", old[0], LAST + 1)
+    highest = (old[0], LAST + 1)
+    assert world.add(highest, A, version=2) == "NONE"
+    assert world.end(highest, version=2)[0] == "UNKNOWN_SERVER_ERROR"
+    assert world.end(highest, False, version=2) == ("NONE", old[0] + 1, 0)
+    assert world.state() == "CompleteAbort"
+    assert world.markers[-1] == (A, old[0], LAST + 1, False)
+
+
 # Markers.
 
 

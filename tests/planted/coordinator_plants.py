@@ -267,8 +267,8 @@ PLANTS = (
     Plant(
         "the coordinator's own abort does not fence the producer",
         "coordinator/transaction_shard.py",
-        "epoch = min(transaction.producer_epoch + 1, MAX_EPOCH)",
-        "epoch = transaction.producer_epoch",
+        "epoch = min(transaction.producer_epoch + 1, MAX_EPOCH)\nnext_id, version",
+        "epoch = transaction.producer_epoch\nnext_id, version",
         TRANSACTIONS,
     ),
     Plant(
