@@ -127,6 +127,14 @@ ALLOWED = (
         for field, what in (("markers.topics", "*twice"), ("markers.topics.partition_indexes", "twice"))
     ),
     Difference("AddPartitionsToTxn", "transactions", "empty", "", "Kafka never answers."),
+    Difference("ConsumerGroupHeartbeat", "member_id", "empty", "member_id", "The broker draws the member's id."),
+    Difference(
+        "ConsumerGroupHeartbeat",
+        "instance_id",
+        "*",
+        "*",
+        "Kafka keeps every instance id that one member has named in turn, also when the member has left.",
+    ),
     *(
         Difference(
             f"{what}ShareGroupState*",

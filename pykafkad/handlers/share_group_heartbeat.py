@@ -35,7 +35,7 @@ def handle(ctx: Context, request: messages.ShareGroupHeartbeatRequest) -> object
 
 def _refusal(ctx: Context, request: messages.ShareGroupHeartbeatRequest) -> tuple[int, str | None]:
     if not ctx.metadata.features.get(SHARE_VERSION, 0):
-        return errors.UNSUPPORTED_VERSION, errors.message(errors.UNSUPPORTED_VERSION)
+        return errors.UNSUPPORTED_VERSION, None
     if error := refusal(ctx, _READ_GROUP, request.group_id):
         return error, errors.message(error)
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
