@@ -289,7 +289,7 @@ class CoordinatorHost:
         """The shard can't be loaded or written: send everybody who waits away. It is refused until its partition is led
         here in another epoch, and loaded again at once if only an append has failed that may go better."""
         partition = runner.log.partition
-        self._broker.logs.error("groups", "shard-offline", topic=self._topic, partition=partition, reason=failure)
+        self._broker.logs.error("coordinator", "shard-offline", topic=self._topic, partition=partition, reason=failure)
         may_go_better = not runner.is_loading and runner.log.offline is None
         if self._runners.get(partition) is runner:
             del self._runners[partition]

@@ -10,6 +10,7 @@ from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.errors import name
 from pykafkad.wire import messages
+from tests import seeds
 from tests.coordinator.consumer_world import ConsumerWorld
 from tests.coordinator.test_consumer_properties import hard_state
 
@@ -305,7 +306,7 @@ def settled(shard):
     }
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds.sampled(range(60), 6))
 def test_random_lives_of_mixed_groups(seed):
     """Members of both protocols come and go: replay equals live, and no partition has two owners."""
     random = Random(seed)

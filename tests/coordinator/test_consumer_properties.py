@@ -12,6 +12,7 @@ import pytest
 
 from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.errors import name
+from tests import seeds
 from tests.coordinator.consumer_world import ConsumerWorld
 
 GROUPS = ("g", "h")
@@ -239,7 +240,7 @@ def hard_state(shard):
     return state
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds.sampled(range(300), 15))
 def test_replay_equals_live_and_no_partition_has_two_owners(seed):
     life = Life(seed)
     for _ in range(3):

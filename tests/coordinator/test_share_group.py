@@ -13,6 +13,7 @@ from pykafkad.coordinator.share_assignor import Subscriber
 from pykafkad.coordinator.share_group_events import ShareGroupHeartbeat
 from pykafkad.effects import INITIALIZE_STATE, Append, AskShareState, CancelTimer, Reply, SetTimer, TimerFired
 from pykafkad.wire import messages
+from tests import seeds
 from tests.coordinator.world import as_batches
 from tests.seeds import seed_of_the_code
 
@@ -152,7 +153,7 @@ def value(group):
     return {name: getattr(group, name) for name in group.__slots__ if name not in soft}
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds.sampled(range(300), 15))
 def test_random_lives(seed):
     world = World(seed_of_the_code() + seed)
     random = world.random
@@ -213,7 +214,7 @@ def settle(world: World) -> None:
     world.check()
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds.sampled(range(300), 15))
 def test_the_simple_assignor_is_fair(seed):
     random = Random(seed_of_the_code() + seed)
     topics = {bytes([number] * 16): range(random.randrange(1, 6)) for number in range(1, random.randrange(2, 4))}

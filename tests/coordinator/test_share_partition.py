@@ -10,6 +10,7 @@ from pykafkad.coordinator.share_acknowledgement import acknowledge
 from pykafkad.coordinator.share_acquisition import LogBatch
 from pykafkad.coordinator.share_batches import StateBatch
 from pykafkad.errors import KafkaError, name
+from tests import seeds
 from tests.coordinator.share_world import World
 from tests.seeds import seed_of_the_code
 
@@ -356,7 +357,7 @@ class Life:
         assert not world.partition.batches and not world.owners
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds.sampled(range(300), 15))
 def test_random_lives(seed):
     life = Life(seed_of_the_code() + seed)
     life.run(60)
