@@ -7,7 +7,7 @@ from tests import seeds
 from tests.simulation import damage
 
 
-@pytest.mark.parametrize("kind", seeds.sampled(sorted(damage.KINDS), 5))
+@pytest.mark.parametrize("kind", seeds.sampled(sorted(damage.KINDS), 9))
 def test_damaged_files(kind):
     outcomes = dict(damage.run([20_260_101], [kind]))
     assert outcomes, "files of this kind are there"
