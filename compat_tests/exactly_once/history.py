@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,14 @@ class Record(NamedTuple):
         return f"{self.producer} {self.transaction} {self.number}"
 
 
+def words_of(value: bytes) -> str:
+    """A record's value in the topic without what is there only for its size."""
+    return b" ".join(value.split()[:3]).decode()
+
+
 def parsed(partition: int, value: str) -> Record:
     """The record with that value."""
-    producer, transaction, number = value.split()
+    producer, transaction, number = value.split()[:3]
     return Record(partition, producer, int(transaction), int(number))
 
 
@@ -37,26 +43,47 @@ def parsed(partition: int, value: str) -> Record:
 Log = dict[int, list[tuple[int, Record]]]
 
 
+class Life(NamedTuple):
+    """One process of a client owns its transactional id: when it claimed the id, and when it had it.
+
+    Another life is later for sure only if its claim began when this one had the id already.
+    """
+
+    transactional_id: str
+    producer: str
+    claimed: float
+    owned: float
+    first_transaction: int
+
+
 class TransactionHistory:
     """The transactions of all producers, by (producer, transaction).
 
     `sent` has the records of each, `committing` those whose commit was asked for, and `committed` and `aborted` those
-    whose end was acknowledged. A transaction that is in `committing` alone may have ended either way.
+    whose end was acknowledged. A transaction that is in `committing` alone may have ended either way; its value is the
+    time at which the commit was asked for.
     """
 
     def __init__(self) -> None:
         self.sent: dict[tuple[str, int], list[Record]] = {}
-        self.committing: set[tuple[str, int]] = set()
+        self.committing: dict[tuple[str, int], float] = {}
         self.committed: set[tuple[str, int]] = set()
         self.aborted: set[tuple[str, int]] = set()
+        self.lives: list[Life] = []
 
     def take(self, producer: str, events: Iterable[dict]) -> None:
         """Add the events of one producer."""
+        following = 0
         for event in events:
+            if "owns" in event:
+                self.lives.append(Life(event["owns"], producer, event["claimed"], event["at"], following))
             if "begin" in event:
+                following = event["begin"] + 1
                 records = [Record(partition, producer, event["begin"], number) for partition, number in event["sent"]]
                 self.sent[producer, event["begin"]] = records
-            for name in ("committing", "committed", "aborted"):
+            if "committing" in event:
+                self.committing[producer, event["committing"]] = event["at"]
+            for name in ("committed", "aborted"):
                 if name in event:
                     getattr(self, name).add((producer, event[name]))
 
@@ -69,6 +96,7 @@ class TransactionHistory:
             *self._wrong_records(log),
             *self._wrong_transactions(log),
             *self._wrong_order(log),
+            *self._two_owners(log),
             *(fault for name, seen in readers.items() for fault in self._wrong_reads(name, seen, log)),
         ]
 
@@ -108,6 +136,35 @@ class TransactionHistory:
                     yield f"reordered: {record} at {offset} comes after {last[record.producer]}"
                 last[record.producer] = place
 
+    def _life_of(self, producer: str, transaction: int) -> Life | None:
+        """The process that began the transaction."""
+        lives = [life for life in self.lives if life.producer == producer and life.first_transaction <= transaction]
+        return max(lives, key=lambda life: life.owned, default=None)
+
+    def _two_owners(self, log: Log) -> Iterator[str]:
+        """Who has claimed a transactional id fences the one before: it commits nothing more.
+
+        So its records are before those of the later one in every partition.
+        """
+        of = {name: life for name in self.sent if (life := self._life_of(*name)) is not None}
+        later = {life: [each for each in self.lives if _is_later(each, life)] for life in self.lives}
+        for name in self.committed & of.keys():
+            for other in later[of[name]]:
+                if self.committing[name] > other.owned:
+                    yield f"two owners: {name} was committed when {other.producer} had its transactional id"
+        for partition, entries in log.items():
+            seen: dict[Life, Record] = {}
+            last: dict[str, Life] = {}
+            for offset, record in entries:
+                life = of.get((record.producer, record.transaction))
+                if life is None or last.get(life.transactional_id) is life:
+                    continue
+                for other in later[life]:
+                    if other in seen:
+                        yield f"two owners: {record} at {offset} of {partition} comes after {seen[other]}"
+                seen[life] = record
+                last[life.transactional_id] = life
+
     def _wrong_reads(self, name: str, seen: Log, log: Log) -> Iterator[str]:
         """A reader was given the log's first records, each at its offset and once, and nothing else."""
         for partition, reads in seen.items():
@@ -124,6 +181,25 @@ class TransactionHistory:
             else:
                 kind = "repeated"
             yield f"{kind}: {name} was given {record} at {offset} of {partition}, where the log has {expected}"
+
+
+def _is_later(one: Life, other: Life) -> bool:
+    return one.transactional_id == other.transactional_id and one.claimed > other.owned
+
+
+def faults_of_copiers(events: dict[str, Iterable[dict]]) -> list[str]:
+    """What is wrong with the offsets that the members of a group committed: each of them is one member's, once."""
+    copied = sorted(
+        (partition, first, end, name)
+        for name, each in events.items()
+        for event in each
+        for partition, first, end in event.get("copied", ())
+    )
+    return [
+        f"two owners: {name} copied {first} to {end} of partition {partition}, and {other} went to {before_end}"
+        for (before, _, before_end, other), (partition, first, end, name) in pairwise(copied)
+        if before == partition and first < before_end
+    ]
 
 
 def faults_of_copy(log: Log, copy: Log) -> list[str]:

@@ -11,9 +11,12 @@ from compat_tests.exactly_once.history import (
     Record,
     TransactionHistory,
     events_of,
+    faults_of_copiers,
     faults_of_copy,
     faults_of_offsets,
     log_of,
+    parsed,
+    words_of,
 )
 
 
@@ -33,7 +36,7 @@ def history() -> TransactionHistory:
     events = []
     for transaction, ends in enumerate((["committing", "committed"], ["aborted"], ["committing"], [], ["committing"])):
         events.append({"begin": transaction, "sent": [[number % 2, number] for number in range(4)]})
-        events += [{end: transaction} for end in ends]
+        events += [{end: transaction, "at": 0.0} for end in ends]
     made = TransactionHistory()
     made.take("a", [*events, {"committed": LAST}])
     return made
@@ -125,6 +128,55 @@ def test_a_wrong_copy_is_found(copied: list[tuple[int, Record]], kind: str) -> N
     """A copy may have other offsets than its source, and nothing else."""
     assert faults_of_copy(RIGHT, {p: [(offset + 7, each) for offset, each in RIGHT[p]] for p in RIGHT}) == []
     assert kinds(faults_of_copy(RIGHT, RIGHT | {0: copied})) == {kind}
+
+
+OTHER = Record(0, "z", 0, 0)
+
+
+def rivals(claimed: float, committed_at: float) -> TransactionHistory:
+    """Client `a` owns the id from 1.0, and `z` claims it and has it a second later; then each commits a transaction."""
+    made = history()
+    made.take("a", [{"owns": "id", "claimed": 0.5, "at": 1.0}, {"begin": 7, "sent": [[0, 0]]}])
+    made.take("a", [{"committing": 7, "at": committed_at}, {"committed": 7, "at": committed_at + 0.1}])
+    made.take("z", [{"owns": "id", "claimed": claimed, "at": claimed + 1}, {"begin": 0, "sent": [[0, 0]]}])
+    made.take("z", [{"committing": 0, "at": claimed + 1.5}, {"committed": 0, "at": claimed + 1.6}])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("claimed", "committed_at", "order", "is_right"),
+    [
+        (2.0, 1.5, "az", True),
+        (2.0, 2.9, "az", True),
+        (2.0, 3.1, "az", False),
+        (2.0, 2.9, "za", False),
+        (0.9, 2.9, "za", True),
+    ],
+    ids=["before", "during the claim", "after it", "behind the other's", "claims at one time"],
+)
+def test_two_owners_of_a_transactional_id_are_found(
+    claimed: float, committed_at: float, order: str, is_right: bool
+) -> None:
+    """Who is later is sure only if the claim began after the other one's was granted."""
+    records = {"a": Record(0, "a", 7, 0), "z": OTHER}
+    whole = log(COMMITTED, LAST)
+    whole[0] += [(100 + index, records[name]) for index, name in enumerate(order)]
+    found = rivals(claimed, committed_at).faults(whole, {})
+    assert kinds(found) == (set() if is_right else {"two owners"})
+
+
+def test_two_owners_of_a_partition_are_found() -> None:
+    """Two members committed an offset, or one member did twice."""
+    one, two = [{"copied": [[0, 0, 5], [1, 0, 9]]}], [{"copied": [[0, 5, 7]]}, {"at": 1.0}]
+    assert faults_of_copiers({"one": one, "two": two}) == []
+    for wrong in ({"copied": [[0, 6, 8]]}, {"copied": [[1, 8, 10]]}, {"copied": [[0, 0, 5]]}):
+        assert kinds(faults_of_copiers({"one": one, "two": [*two, wrong]})) == {"two owners"}
+
+
+def test_a_value_has_what_its_size_needs_at_its_end() -> None:
+    """The checker reads the record's three words."""
+    assert words_of(b"a 1 2 ......") == "a 1 2"
+    assert parsed(0, "a 1 2 ......") == Record(0, "a", 1, 2)
 
 
 def test_offsets_that_go_back_are_found() -> None:

@@ -1,6 +1,6 @@
 """A Kafka Streams application with `exactly_once_v2` is killed in the middle of transactions; its results are exact.
 
-It runs under the classic group protocol.
+It runs under the classic group protocol and under that of streams groups (KIP-1071).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.conftest import unavailable
 from compat_tests.exactly_once.open_transactions import open_offsets
 from compat_tests.samples import wait_until
+from compat_tests.scenarios.exchange import Exchange, part
 
 SOURCE = Path(__file__).with_name("ExactStreams.java")
 INPUTS = ("lines", "left", "right")
@@ -30,6 +31,14 @@ RECORDS_PER_SECOND = 300
 WORDS = 7
 WINDOW_MS = 10_000
 OPEN_RECORDS = 20
+GROUP_RESOURCE, SET = 32, 0
+# How soon a killed member is given up, in each protocol: the client's own settings, or the group's.
+IN_CLIENT = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 500}
+IN_GROUP = {
+    "streams.session.timeout.ms": "3000",
+    "streams.heartbeat.interval.ms": "500",
+    "streams.initial.rebalance.delay.ms": "500",
+}
 Results = dict[str, dict[str, list[str]]]
 
 
@@ -80,7 +89,22 @@ class Feed(threading.Thread):
         return results | {"pairs": {f"k{number}": [f"l{number}+r{number}"] for number in range(RECORDS)}}
 
 
+def set_group(bootstrap: str, group: str, settings: dict[str, str]) -> None:
+    """Give a group settings of its own."""
+    exchange = Exchange(bootstrap, "settings")
+    api = "IncrementalAlterConfigs"
+    rows = [
+        part(api, "AlterableConfig", name=name, config_operation=SET, value=value) for name, value in settings.items()
+    ]
+    resource = part(api, "AlterConfigsResource", resource_type=GROUP_RESOURCE, resource_name=group, configs=rows)
+    answer = exchange.quietly(api, 1, resources=[resource])
+    exchange.close()
+    assert answer.responses[0].error_code == 0, answer
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_killed_streams_give_exact_results(
+    protocol: str,
     bootstrap: str,
     start_java: Callable[..., subprocess.Popen],
     classes: Path,
@@ -97,14 +121,16 @@ def test_killed_streams_give_exact_results(
     for made in admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics.values()]).values():
         made.result(100)
     application = fresh_name("application")
+    if protocol == "streams":
+        set_group(bootstrap, application, IN_GROUP)
 
     def start(state: Path) -> subprocess.Popen:
         names = {f"name.of.{kind}": topic for kind, topic in topics.items()}
         return start_java(
             "ExactStreams", classes=classes, **names, application_id=application, bootstrap_servers=bootstrap,
-            state_dir=state, processing_guarantee="exactly_once_v2", group_protocol="classic", num_stream_threads=2,
-            commit_interval_ms=500, statestore_cache_max_bytes=0, session_timeout_ms=3000, heartbeat_interval_ms=500,
-            transaction_timeout_ms=5000, auto_offset_reset="earliest",
+            state_dir=state, processing_guarantee="exactly_once_v2", group_protocol=protocol, num_stream_threads=2,
+            commit_interval_ms=500, statestore_cache_max_bytes=0, transaction_timeout_ms=5000,
+            auto_offset_reset="earliest", **(IN_CLIENT if protocol == "classic" else {}),
         )  # fmt: skip
 
     def some_are_open() -> bool:

@@ -6,6 +6,7 @@ from pykafkad import errors
 from pykafkad.coordinator import rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import COMPLETING_REBALANCE, PREPARING_REBALANCE
+from pykafkad.coordinator.member import NEVER
 from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
@@ -51,11 +52,22 @@ def complete(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> 
     record = record_codec.group_metadata(group, group.generation, group.leader_id, group.state_timestamp_ms, members)
     if not record_codec.fits([record], step.settings.message_max_bytes):
         rebalance.refuse_sync(step, group, errors.UNKNOWN_SERVER_ERROR)
-        rebalance.begin(step, group)
+        rebalance.begin(step, group, "the assignment is larger than a record may be")
         return
     step.append([record])
     for member, content in members:
         rebalance.answer_sync(step, group, member, sync_response(group, content))
+    if group.rebalance_began != NEVER:
+        took_ms = round((step.now - group.rebalance_began) * 1000)
+        group.rebalance_began = NEVER
+        step.tell(
+            "rebalance-ended",
+            group=group.group_id,
+            type=group.type,
+            generation=group.generation,
+            members=len(members),
+            took_ms=took_ms,
+        )
 
 
 def sync_response(group: ClassicGroup, content: bytes) -> messages.SyncGroupResponse:

@@ -6,13 +6,14 @@ computed, so that the same group gets the same assignment on both brokers.
 
 `uniform` gives every member as many partitions as the others, and leaves as many where they are as it can. `range`
 gives every member a range of each topic, and the members of the same position the same numbers. Neither looks at racks,
-as in Kafka 4.3.
+as in Kafka 4.3. A large group's targets are computed in steps.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from pykafkad.coordinator.in_steps import ITEMS_PER_STEP, at_once
 from pykafkad.coordinator.partitioning import java_hash
 
 UNIFORM = "uniform"
@@ -22,12 +23,11 @@ NAMES = (UNIFORM, RANGE)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import TypeVar
+
+    from pykafkad.coordinator.in_steps import Steps
 
     Assignment = dict[bytes, frozenset[int]]
     """Topic id to partitions."""
-
-    T = TypeVar("T")
 
 
 class Subscriber:
@@ -67,15 +67,20 @@ class GroupSpec:
 
 def assign(name: str, group: GroupSpec) -> dict[str, Assignment]:
     """The targets of the members. A member that is missing in the answer has none."""
+    return at_once(assign_in_steps(name, group))
+
+
+def assign_in_steps(name: str, group: GroupSpec) -> Steps[dict[str, Assignment]]:
+    """The same in steps. The group must not change meanwhile."""
     if not group.members:
         return {}
     if name == RANGE:
-        return _range(group)
+        return (yield from _range(group))
     if group.is_homogeneous:
-        return _uniform(group)
+        return (yield from _uniform(group))
     from pykafkad.coordinator.assignors_balancer import assign_heterogeneous
 
-    return assign_heterogeneous(group)
+    return (yield from assign_heterogeneous(group))
 
 
 # Java's hash maps.
@@ -84,19 +89,15 @@ _member_hash = lru_cache(maxsize=10_000)(java_hash)
 
 _FIBONACCI = -7046029254386353131
 """With this factor Kafka's tables of a group's members spread their keys."""
+DEFAULT_CAPACITY = 16
+_CAPACITY_OF_TREES = 64
+_KEYS_OF_TREES = 8
+"""A bucket with more keys becomes a tree, if the map has as many buckets. A smaller map grows instead."""
 
 
 def _spread(value: int) -> int:
     value &= 0xFFFF_FFFF
     return value ^ value >> 16
-
-
-def grown_capacity(size: int) -> int:
-    """The number of buckets of a Java hash map into which `size` keys were put one by one."""
-    capacity = 16
-    while size > capacity * 3 // 4:
-        capacity *= 2
-    return capacity
 
 
 def copied_capacity(size: int) -> int:
@@ -105,20 +106,58 @@ def copied_capacity(size: int) -> int:
     return 1 << (wanted - 1).bit_length()
 
 
-def member_order(group: GroupSpec) -> list[str]:
-    """The group's member ids in the order of Kafka's hash map of them. Keys that share a bucket are in the order in
-    which they were put: first those of the group in the order of its own table, then a new one."""
-    hashes = {member_id: _member_hash(member_id) for member_id in group.members}
-    known = [member_id for member_id in reversed(hashes) if member_id != group.newest]
+def member_order(group: GroupSpec) -> Steps[list[str]]:
+    """The group's member ids in the order of Kafka's hash map of them."""
+    return table_order(group.members, group.newest)
+
+
+def table_order(member_ids: Iterable[str], newest: str | None) -> Steps[list[str]]:
+    """Member ids, in the order in which they joined, in the order of Kafka's hash map of them. Keys that share a bucket
+    are in the order in which they were put: first those of the group in the order of its own table, then a new one."""
+    hashes = {}
+    for count, member_id in enumerate(member_ids):
+        hashes[member_id] = _member_hash(member_id)
+        if count % ITEMS_PER_STEP == 0:
+            yield
+    known = [member_id for member_id in reversed(hashes) if member_id != newest]
     slots = 2
     while len(known) * 0.75 > slots:
         slots *= 2
     shift = 65 - slots.bit_length()
     known.sort(key=lambda member_id: (hashes[member_id] * _FIBONACCI & 0xFFFF_FFFF_FFFF_FFFF) >> shift)
-    if group.newest is not None:
-        known.append(group.newest)
-    mask = grown_capacity(len(known)) - 1
-    return sorted(known, key=lambda member_id: _spread(hashes[member_id]) & mask)
+    if newest is not None:
+        known.append(newest)
+    yield
+    return _map_order(known, {member_id: _spread(hashes[member_id]) for member_id in known}, DEFAULT_CAPACITY)
+
+
+def text_order(texts: Iterable[str], capacity: int = DEFAULT_CAPACITY) -> list[str]:
+    """Texts in the order of a Java hash map into which they were put one by one. It began with `capacity` buckets."""
+    hashes = {text: _spread(java_hash(text)) for text in texts}
+    return _map_order(list(hashes), hashes, capacity)
+
+
+def _map_order(keys: list[str], hashes: Mapping[str, int], capacity: int) -> list[str]:
+    """Keys in the order of a Java hash map into which they were put one by one, by their hashes.
+
+    The map has twice as many buckets whenever it is three quarters full, and, as long as it has few, when nine keys
+    share a bucket."""
+    if len(keys) <= _CAPACITY_OF_TREES * 3 // 4:
+        counts: dict[int, int] = {}
+        for put, key in enumerate(keys):
+            bucket = hashes[key] & capacity - 1
+            counts[bucket] = counts.get(bucket, 0) + 1
+            crowded = counts[bucket] > _KEYS_OF_TREES and capacity < _CAPACITY_OF_TREES
+            for grows in (crowded, put + 1 > (capacity * 2 if crowded else capacity) * 3 // 4):
+                if grows:
+                    capacity *= 2
+                    counts = {}
+                    for each in keys[: put + 1]:
+                        bucket = hashes[each] & capacity - 1
+                        counts[bucket] = counts.get(bucket, 0) + 1
+    while len(keys) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(keys, key=lambda key: hashes[key] & capacity - 1)
 
 
 def topic_order(topic_ids: Iterable[bytes]) -> list[bytes]:
@@ -145,18 +184,19 @@ def partition_order(partitions: Iterable[int]) -> list[int]:
 # Uniform, when all members subscribe to the same topics.
 
 
-def _uniform(group: GroupSpec) -> dict[str, Assignment]:
-    members = member_order(group)
+def _uniform(group: GroupSpec) -> Steps[dict[str, Assignment]]:
+    members = yield from member_order(group)
     topics = topic_order(group.members[members[0]].topic_ids)
     if not topics:
         return {}
     counts = group.partition_counts
-    unassigned = [
-        (topic_id, partition)
-        for topic_id in topics
-        for partition in range(counts[topic_id])
-        if partition not in group.owners.get(topic_id, ())
-    ]
+    unassigned: list[tuple[bytes, int]] = []
+    for topic_id in topics:
+        owners = group.owners.get(topic_id, ())
+        for start in range(0, counts[topic_id], 5 * ITEMS_PER_STEP):
+            some = range(start, min(start + 5 * ITEMS_PER_STEP, counts[topic_id]))
+            unassigned += [(topic_id, partition) for partition in some if partition not in owners]
+            yield
     quota, extra_count = divmod(sum(counts[topic_id] for topic_id in topics), len(members))
     targets: dict[str, Assignment] = {}
     unfilled: list[tuple[str, int]] = []
@@ -173,12 +213,14 @@ def _uniform(group: GroupSpec) -> dict[str, Assignment]:
             unfilled.append((member_id, left))
         extra_count -= has_extra
         targets[member_id] = target
+        yield
     position = 0
     for member_id, left in unfilled:
         added = unassigned[position : position + left]
         position += len(added)
         if added:
             targets[member_id] = with_partitions(targets[member_id], added)
+        yield
     return targets
 
 
@@ -219,7 +261,7 @@ def with_partitions(target: Assignment, added: Iterable[tuple[bytes, int]]) -> A
 # Range.
 
 
-def _range(group: GroupSpec) -> dict[str, Assignment]:
+def _range(group: GroupSpec) -> Steps[dict[str, Assignment]]:
     """Every topic is cut into as many ranges as it has subscribers. The members take theirs in the order of their
     instance ids, then of the member ids of those without one."""
     members = sorted(
@@ -230,11 +272,12 @@ def _range(group: GroupSpec) -> dict[str, Assignment]:
     for member_id in members:
         for topic_id in group.members[member_id].topic_ids:
             subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+        yield
     following: dict[bytes, tuple[int, int]] = {}
     targets: dict[str, Assignment] = {}
     for member_id in members:
         target: Assignment = {}
-        for topic_id in group.members[member_id].topic_ids:
+        for topic_id in sorted(group.members[member_id].topic_ids):
             count = group.partition_counts[topic_id]
             quota, extra_count = divmod(count, subscribers[topic_id])
             start, taken = following.get(topic_id, (0, 0))
@@ -243,6 +286,7 @@ def _range(group: GroupSpec) -> dict[str, Assignment]:
             if start < end:
                 target[topic_id] = frozenset(range(start, end))
         targets[member_id] = target
+        yield
     return targets
 
 

@@ -8,6 +8,7 @@ fewest, until no move makes the group more even.
 from __future__ import annotations
 
 from pykafkad.coordinator.assignors import GroupSpec, member_order
+from pykafkad.coordinator.in_steps import ITEMS_PER_STEP
 
 MAX_ROUNDS = 16
 """How often all topics are looked at. Each round makes the assignment more even, but rarely needs more than two."""
@@ -15,16 +16,19 @@ MAX_ROUNDS = 16
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.assignors import Assignment
+    from pykafkad.coordinator.in_steps import Steps
 
 
-def assign_heterogeneous(group: GroupSpec) -> dict[str, Assignment]:
+def assign_heterogeneous(group: GroupSpec) -> Steps[dict[str, Assignment]]:
     """The targets of the members, or nothing when no member subscribes to a topic that exists."""
-    balancing = _Balancing(group)
+    members = yield from member_order(group)
+    balancing = _Balancing(group, members)
+    yield from balancing.begin()
     if not balancing.subscribers:
         return {}
-    balancing.assign_rest()
-    balancing.balance()
-    return balancing.targets()
+    yield from balancing.assign_rest()
+    yield from balancing.balance()
+    return (yield from balancing.targets())
 
 
 class _Balancing:
@@ -32,35 +36,43 @@ class _Balancing:
 
     __slots__ = ("group", "members", "owners", "sizes", "subscribers")
 
-    def __init__(self, group: GroupSpec) -> None:
+    def __init__(self, group: GroupSpec, members: list[str]) -> None:
         self.group = group
-        self.members = member_order(group)
-        self.sizes = [0] * len(self.members)
+        self.members = members
+        self.sizes = [0] * len(members)
         self.subscribers: dict[bytes, list[int]] = {}
-        for index, member_id in enumerate(self.members):
-            for topic_id in group.members[member_id].topic_ids:
-                self.subscribers.setdefault(topic_id, []).append(index)
         # Topic id to the owner of each partition, -1 for none.
-        self.owners = {topic_id: [-1] * group.partition_counts[topic_id] for topic_id in self.subscribers}
+        self.owners: dict[bytes, list[int]] = {}
+
+    def begin(self) -> Steps[None]:
+        """Note who subscribes to what, and let the members keep what they have of that."""
         for index, member_id in enumerate(self.members):
-            member = group.members[member_id]
+            for topic_id in sorted(self.group.members[member_id].topic_ids):
+                self.subscribers.setdefault(topic_id, []).append(index)
+            yield
+        self.owners = {topic_id: [-1] * self.group.partition_counts[topic_id] for topic_id in self.subscribers}
+        for index, member_id in enumerate(self.members):
+            member = self.group.members[member_id]
             for topic_id, partitions in member.target.items():
                 if topic_id in member.topic_ids:
                     for partition in partitions:
                         self.owners[topic_id][partition] = index
                     self.sizes[index] += len(partitions)
+            yield
 
-    def targets(self) -> dict[str, Assignment]:
+    def targets(self) -> Steps[dict[str, Assignment]]:
         """The result. A target that has not changed is the object that it was."""
         found: list[dict[bytes, set[int]]] = [{} for _ in self.members]
         for topic_id, owners in self.owners.items():
             for partition, owner in enumerate(owners):
                 if owner >= 0:
                     found[owner].setdefault(topic_id, set()).add(partition)
-        return {
-            member_id: {topic_id: frozenset(partitions) for topic_id, partitions in found[index].items()}
-            for index, member_id in enumerate(self.members)
-        }
+            yield
+        targets: dict[str, Assignment] = {}
+        for index, member_id in enumerate(self.members):
+            targets[member_id] = {topic_id: frozenset(partitions) for topic_id, partitions in found[index].items()}
+            yield
+        return targets
 
     def sorted_topics(self, topic_ids: list[bytes]) -> list[bytes]:
         """Topics with many partitions for each subscriber first: they are the hardest to spread."""
@@ -80,15 +92,17 @@ class _Balancing:
         self.owners[topic_id][partition] = owner
         self.sizes[owner] += 1
 
-    def assign_rest(self) -> None:
+    def assign_rest(self) -> Steps[None]:
         """Give every partition without an owner to the subscriber with the fewest partitions."""
         for topic_id in self.sorted_topics([each for each, owners in self.owners.items() if -1 in owners]):
             load = _Load(self.sizes, self.subscribers[topic_id])
             for partition, owner in enumerate(self.owners[topic_id]):
                 if owner < 0:
                     self.move(topic_id, partition, load.least())
+                if partition % ITEMS_PER_STEP == 0:
+                    yield
 
-    def balance(self) -> None:
+    def balance(self) -> Steps[None]:
         """Move partitions until a whole round has moved none."""
         topics = self.sorted_topics([each for each, members in self.subscribers.items() if len(members) > 1])
         last_moved = -1
@@ -96,11 +110,13 @@ class _Balancing:
             for index, topic_id in enumerate(topics):
                 if index == last_moved:
                     return
-                if self.balance_topic(topic_id) or last_moved == -1:
+                moved = yield from self.balance_topic(topic_id)
+                if moved or last_moved == -1:
                     last_moved = index
 
-    def balance_topic(self, topic_id: bytes) -> int:
+    def balance_topic(self, topic_id: bytes) -> Steps[int]:
         """Move partitions of one topic from its subscribers with most to those with fewest. Returns how many moved."""
+        yield
         load = _Load(self.sizes, self.subscribers[topic_id])
         if load.imbalance <= 1:
             return 0
@@ -121,6 +137,8 @@ class _Balancing:
                 break
             self.move(topic_id, partition, taker)
             moved += 1
+            if moved % ITEMS_PER_STEP == 0:
+                yield
         return moved
 
 

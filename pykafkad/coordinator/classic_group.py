@@ -20,12 +20,12 @@ from pykafkad.coordinator.group_states import (
 from pykafkad.coordinator.group_types import CLASSIC
 from pykafkad.coordinator.member import NEVER, Member
 from pykafkad.errors import FENCED_INSTANCE_ID, ILLEGAL_GENERATION, NON_EMPTY_GROUP, NONE, UNKNOWN_MEMBER_ID
+from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.step import Step
     from pykafkad.effects import StoredRecord
-    from pykafkad.wire import messages
 
 
 class ClassicGroup:
@@ -48,6 +48,7 @@ class ClassicGroup:
         "protocol_counts",
         "protocol_name",
         "protocol_type",
+        "rebalance_began",
         "remaining_delay_ms",
         "session_timer_at",
         "state",
@@ -80,6 +81,8 @@ class ClassicGroup:
         self.new_member_added = False
         self.initial_delay_ms = self.remaining_delay_ms = 0
         self.join_deadline = self.sync_deadline = self.session_timer_at = NEVER
+        # The second at which the rebalance under way began.
+        self.rebalance_began = NEVER
 
     def transition(self, state: str, now_ms: int) -> None:
         """Move to `state`, which must be one that the table allows."""
@@ -220,6 +223,27 @@ class ClassicGroup:
         elif self.state is not EMPTY:
             return UNKNOWN_MEMBER_ID
         return errors.REBALANCE_IN_PROGRESS if self.state is COMPLETING_REBALANCE else NONE
+
+    def described(self) -> messages.DescribeGroupsResponse.DescribedGroup:
+        """The description of the group. The members' metadata is left out unless the group is stable."""
+        stable = self.state is STABLE
+        return messages.DescribeGroupsResponse.DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state,
+            protocol_type=self.protocol_type or "",
+            protocol_data=(self.protocol_name or "") if stable else "",
+            members=[
+                messages.DescribeGroupsResponse.DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=member.metadata(self.protocol_name) if stable else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in self.members.values()
+            ],
+        )
 
     # What a shard asks of a group of any type.
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 from binascii import b2a_base64
 
 from pykafkad import errors
-from pykafkad.coordinator import assignors, consumer_patterns, consumer_records, group_settings, metadata_hash
-from pykafkad.coordinator.consumer_group import REVOCATION, ConsumerGroup, preferred
+from pykafkad.coordinator import (
+    consumer_patterns,
+    consumer_records,
+    group_settings,
+    metadata_hash,
+    target_computation,
+)
+from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.coordinator.consumer_member import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
     UNREVOKED_PARTITIONS,
     ConsumerMember,
 )
+from pykafkad.coordinator.consumer_target import TargetWork
+from pykafkad.coordinator.in_steps import at_once
+from pykafkad.coordinator.reconciled_group import REVOCATION
 from pykafkad.coordinator.reconciliation import Reconciliation
 from pykafkad.errors import KafkaError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.coordinator.assignors import Assignment
     from pykafkad.coordinator.consumer_member import Partitions
     from pykafkad.coordinator.group_types import ClusterView
@@ -93,18 +104,29 @@ def new_member_id(step: Step) -> str:
 
 
 class Change:
-    """What one request changes in a group: the records, and the state that they will lead to."""
+    """What one request changes in a group: the records, and the state that they will lead to. A request that is refused
+    half-way has changed nothing."""
 
-    __slots__ = ("group", "records", "shard", "step")
+    __slots__ = ("_has_looked_at_topics", "_replaced", "group", "may_describe", "records", "shard", "step")
 
-    def __init__(self, shard: GroupShard, step: Step, group: ConsumerGroup) -> None:
+    def __init__(
+        self, shard: GroupShard, step: Step, group: ConsumerGroup, may_describe: Callable[[str], bool] | None
+    ) -> None:
+        """`may_describe` says of a topic whether the caller may know of it; None: of every one."""
+        self.may_describe = may_describe
         self.shard = shard
         self.step = step
         self.group = group
         self.records: list[StoredRecord] = []
+        self._replaced: str | None = None
+        self._has_looked_at_topics = False
 
     def write(self) -> None:
         """Write what has changed, if anything has."""
+        if self._replaced is not None:
+            self.group.cancel_all(self._replaced)
+        if self._has_looked_at_topics:
+            self.group.topics_changed = False
         if self.records:
             # The records make a new group when they are applied. Its deadlines are in this object.
             self.shard.groups[self.group.group_id] = self.group
@@ -145,7 +167,7 @@ class Change:
             consumer_records.current(group_id, member),
         )
         if known.member_id != member_id:
-            self.group.cancel_all(known.member_id)
+            self._replaced = known.member_id
         return member
 
     def update(self, member: ConsumerMember, updated: ConsumerMember, owned: Owned | None) -> ConsumerMember:
@@ -171,7 +193,7 @@ class Change:
         if must_bump or found != group.metadata_hash:
             epoch += 1
             self.records.append(consumer_records.group_epoch(group.group_id, epoch, found))
-        group.topics_changed = False
+        self._has_looked_at_topics = True
         if group.has_partition_metadata:
             self.records.append(consumer_records.partition_metadata_tombstone(group.group_id))
         return epoch
@@ -205,34 +227,35 @@ class Change:
 
     def target(self, epoch: int, member: ConsumerMember, updated: ConsumerMember) -> tuple[int, Assignment]:
         """The epoch of the target assignment and the member's target, computed anew if the group's epoch has none and
-        the last one is old enough."""
+        the last one is old enough. That of a large group is computed later, in steps."""
+        group = self.group
+        if group.target_epoch >= epoch or not self.may_assign() or target_computation.is_under_way(self.shard, group):
+            return self._last_target(updated)
+        work = TargetWork(self, member, updated)
+        if work.size > target_computation.LARGE_WORK:
+            work.keep()
+            self.step.computation = target_computation.TargetComputation(
+                group,
+                epoch,
+                work.before,
+                work.steps(),
+                consumer_records.target_epoch,
+                {each.instance_id: member_id for member_id, each in work.members.items() if each.instance_id},
+                consumer_records.target,
+            )
+            return self._last_target(updated)
+        targets, records = at_once(work.steps())
+        self.records += records.values()
+        self.records.append(consumer_records.target_epoch(group.group_id, epoch, self.step.now_ms))
+        return epoch, targets[updated.member_id]
+
+    def _last_target(self, updated: ConsumerMember) -> tuple[int, Assignment]:
+        """The target that holds for now. A static member that comes back has that of its former member id."""
         group = self.group
         known = group.static_member(updated.instance_id)
-        if group.target_epoch >= epoch or not self.may_assign():
-            if updated.instance_id is None:
-                return group.target_epoch, group.targets.get(updated.member_id, {})
-            return group.target_epoch, {} if known is None else group.targets.get(known.member_id, {})
-        members = dict(group.members)
-        before = dict(group.targets)
-        if known is not None and known.member_id != updated.member_id:
-            before[updated.member_id] = before.get(known.member_id, {})
-            members.pop(known.member_id, None)
-        members[updated.member_id] = updated
-        counts = dict(group.assignors)
-        for each, change in ((member, -1), (updated, 1)):
-            if each.assignor is not None:
-                counts[each.assignor] = counts.get(each.assignor, 0) + change
-        name = preferred({each: count for each, count in counts.items() if count > 0})
-        spec = self.spec(members, before, self.counts(member, updated), self.regexes(member, updated))
-        spec.newest = updated.member_id if updated.member_id not in group.members else None
-        targets = assignors.assign(name or self.shard.settings.group_consumer_assignors[0], spec)
-        group_id = group.group_id
-        for member_id in members:
-            new = targets.get(member_id, {})
-            if new != group.targets.get(member_id):
-                self.records.append(consumer_records.target(group_id, member_id, new))
-        self.records.append(consumer_records.target_epoch(group_id, epoch, self.step.now_ms))
-        return epoch, targets.get(updated.member_id, {})
+        if updated.instance_id is None:
+            return group.target_epoch, group.targets.get(updated.member_id, {})
+        return group.target_epoch, {} if known is None else group.targets.get(known.member_id, {})
 
     def may_assign(self) -> bool:
         """Whether the last target is as old as the group's assignment interval."""
@@ -250,32 +273,6 @@ class Change:
             if updated.topic_regex:
                 counts[updated.topic_regex] = counts.get(updated.topic_regex, 0) + 1
         return {regex: count for regex, count in counts.items() if count}
-
-    def spec(
-        self,
-        members: dict[str, ConsumerMember],
-        targets: dict[str, Assignment],
-        topic_counts: dict[str, int],
-        regexes: dict[str, int],
-    ) -> assignors.GroupSpec:
-        """The group as an assignor sees it."""
-        topics = self.metadata.topics
-        ids: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
-        partition_counts: dict[bytes, int] = {}
-        subscribers: dict[str, assignors.Subscriber] = {}
-        for member_id, member in members.items():
-            key = member.topic_names, member.topic_regex
-            topic_ids = ids.get(key)
-            if topic_ids is None:
-                found = [topics[name] for name in self.group.member_topics(member) if name in topics]
-                partition_counts.update((topic.id, len(topic.partitions)) for topic in found)
-                topic_ids = ids[key] = frozenset(topic.id for topic in found)
-            subscribers[member_id] = assignors.Subscriber(member.instance_id, topic_ids, targets.get(member_id, {}))
-        if regexes:
-            is_homogeneous = not topic_counts and list(regexes.values()) == [len(members)]
-        else:
-            is_homogeneous = all(count == len(members) for count in topic_counts.values())
-        return assignors.GroupSpec(subscribers, partition_counts, self.group.target_owners, is_homogeneous)
 
     def reconcile(
         self,

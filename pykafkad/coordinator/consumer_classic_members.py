@@ -7,11 +7,19 @@ has to give up partitions or may have more. Its generation is its member epoch.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import consumer_leaving, consumer_migration, consumer_patterns, consumer_records, rebalance
+from pykafkad.coordinator import (
+    consumer_leaving,
+    consumer_migration,
+    consumer_patterns,
+    consumer_records,
+    rebalance,
+    target_computation,
+)
 from pykafkad.coordinator.consumer_change import Change, check_instance, check_room, known_member, new_member_id
-from pykafkad.coordinator.consumer_group import REJOIN, SESSION, SYNC, ConsumerGroup
+from pykafkad.coordinator.consumer_group import REJOIN, SYNC, ConsumerGroup
 from pykafkad.coordinator.consumer_member import UNRELEASED_PARTITIONS, UNREVOKED_PARTITIONS, ConsumerMember
 from pykafkad.coordinator.consumer_protocol import PROTOCOL_TYPE
+from pykafkad.coordinator.reconciled_group import SESSION
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.wire import messages
 
@@ -55,7 +63,7 @@ def _join(shard: GroupShard, step: Step, event: events.JoinGroup) -> None:
     if is_unknown and request.group_instance_id is None and event.member_id_required:
         step.reply(event.token, rebalance.join_error(errors.MEMBER_ID_REQUIRED, member_id))
         return
-    epoch = _admit(Change(shard, step, group), event, member_id, is_unknown)
+    epoch = _admit(Change(shard, step, group, event.may_describe), event, member_id, is_unknown)
     step.reply(
         event.token,
         messages.JoinGroupResponse(
@@ -98,6 +106,7 @@ def _admit(change: Change, event: events.JoinGroup, member_id: str, is_unknown: 
     group.expect(step, SESSION, member_id, request.session_timeout_ms)
     group.expect(step, SYNC, member_id, request.rebalance_timeout_ms)
     change.write()
+    target_computation.start(change.shard, step)
     return updated.epoch
 
 

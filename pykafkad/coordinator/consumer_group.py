@@ -14,35 +14,14 @@ from pykafkad.coordinator import consumer_records
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.consumer_member import ConsumerMember
 from pykafkad.coordinator.group_types import CONSUMER
-from pykafkad.coordinator.member import NEVER
-from pykafkad.effects import CancelTimer, SetTimer
-from pykafkad.errors import (
-    ILLEGAL_GENERATION,
-    NON_EMPTY_GROUP,
-    NONE,
-    STALE_MEMBER_EPOCH,
-    UNKNOWN_MEMBER_ID,
-    UNSUPPORTED_VERSION,
-)
+from pykafkad.coordinator.reconciled_group import NO_TARGET_EPOCH, REVOCATION, SESSION, ReconciledGroup
+from pykafkad.errors import ILLEGAL_GENERATION, NONE, STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION
 from pykafkad.wire import messages
 
-EMPTY = "Empty"
-ASSIGNING = "Assigning"
-RECONCILING = "Reconciling"
-STABLE = "Stable"
-
-FIRST_EPOCH = 1
-"""The epoch of a group before its first member joins."""
-NO_TARGET_EPOCH = -1
-
-SESSION = "session"
-REVOCATION = "revocation"
 REJOIN = "rejoin"
 SYNC = "sync"
-"""The deadlines of a member: the end of its session; the end of the time in which it must give up partitions; and of a
-member of the classic protocol, the end of the times in which it must join again and fetch its assignment."""
-
-TIMER_MEMBERS = "members"
+"""Further deadlines of a member of the classic protocol: the end of the times in which it must join again and fetch its
+assignment."""
 
 _COUNTED = ("topic_names", "topic_regex", "assignor", "classic")
 """What a group counts of its members."""
@@ -56,7 +35,6 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.consumer_patterns import Matching
     from pykafkad.coordinator.group_types import ClusterView
     from pykafkad.coordinator.shard import GroupShard
-    from pykafkad.coordinator.step import Step
     from pykafkad.effects import StoredRecord
 
 
@@ -71,48 +49,33 @@ class Pattern:
         self.timestamp_ms = timestamp_ms
 
 
-class ConsumerGroup:
-    """One group. `targets` has the target of each member, `target_owners` the same by partition: topic id to partition
-    to member id. `owners` says which member has a partition now, or is giving it up. `topics_changed` is true when the
-    topics that the group subscribes to must be looked at again, `topics_created` when patterns may match more.
+class ConsumerGroup(ReconciledGroup):
+    """One group. `target_owners` has the targets by partition: topic id to partition to member id. `owners` says which
+    member has a partition now, or is giving it up. `topics_created` is true when patterns may match more topics.
     `matching` are the patterns that are being held against the topics."""
 
     __slots__ = (
         "assignors",
         "classic_count",
         "classic_protocols",
-        "deadlines",
-        "epoch",
-        "group_id",
         "has_partition_metadata",
         "matching",
-        "members",
-        "metadata_hash",
         "owners",
         "patterns",
         "regexes",
         "static_members",
-        "target_epoch",
         "target_owners",
-        "target_timestamp_ms",
-        "targets",
-        "timer_at",
         "topic_counts",
-        "topics_changed",
         "topics_created",
     )
 
     type = CONSUMER
     protocol_type: str | None = "consumer"
+    members: dict[str, ConsumerMember]
+    targets: dict[str, Assignment]
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.members: dict[str, ConsumerMember] = {}
-        self.targets: dict[str, Assignment] = {}
-        self.target_epoch = FIRST_EPOCH
-        self.target_timestamp_ms = 0
+        super().__init__(group_id)
         self.patterns: dict[str, Pattern] = {}
         self.has_partition_metadata = False
         # What follows from the above.
@@ -125,44 +88,14 @@ class ConsumerGroup:
         self.classic_count = 0
         self.classic_protocols: dict[str, int] = {}
         # Soft state.
-        self.deadlines: dict[tuple[str, str], float] = {}
-        self.timer_at = NEVER
-        self.topics_changed = True
         self.topics_created = True
         self.matching: Matching | None = None
 
     # What a shard asks of a group of any type.
 
-    @property
-    def state(self) -> str:
-        """Kafka's name of the state. It follows from the epochs and members."""
-        if not self.members:
-            return EMPTY
-        if self.epoch > self.target_epoch:
-            return ASSIGNING
-        reconciled = all(member.is_reconciled_to(self.target_epoch) for member in self.members.values())
-        return STABLE if reconciled else RECONCILING
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
-
-    def check_delete(self) -> int:
-        """NONE, or NON_EMPTY_GROUP."""
-        return NON_EMPTY_GROUP if self.members else NONE
-
-    def check_offset_delete(self) -> int:
-        """NONE: what a member subscribes to is refused topic by topic."""
-        return NONE
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member names the topic, or one of the patterns matches it."""
         return topic in self.topic_counts or any(topic in pattern.topics for pattern in self.patterns.values())
-
-    def offsets_expire_since(self) -> tuple[bool, int | None]:
-        """Offsets of topics that nobody subscribes to expire, each from its commit on."""
-        return True, None
 
     def tombstones(self) -> list[StoredRecord]:
         """The records that delete the group, without its offsets."""
@@ -191,49 +124,19 @@ class ConsumerGroup:
                 for topic in request.topics
                 for partition in topic.partitions
             ]
-            if since and all(each is not None and each <= epoch for each in since):
+            if all(each is not None and each <= epoch for each in since):
                 return NONE
         return self.stale_error(member)
-
-    def check_fetch(self, member_id: str | None, epoch: int) -> int:
-        """The error code that refuses an OffsetFetch, or NONE. Administrators name no member."""
-        if member_id is None and epoch < 0:
-            return NONE
-        member = None if member_id is None else self.members.get(member_id)
-        if member is None:
-            return UNKNOWN_MEMBER_ID
-        return NONE if epoch == member.epoch else self.stale_error(member)
 
     @staticmethod
     def stale_error(member: ConsumerMember) -> int:
         """The error of a request with another epoch than the member's."""
         return STALE_MEMBER_EPOCH if member.classic is None else ILLEGAL_GENERATION
 
-    # Deadlines. One timer per group is set to the earliest. When it fires, all are looked at.
-
-    def expect(self, step: Step, kind: str, member_id: str, timeout_ms: int) -> None:
-        """Set a deadline of a member, in place of an earlier one of this kind."""
-        at = step.now + timeout_ms / 1000
-        self.deadlines[kind, member_id] = at
-        if at < self.timer_at:
-            self.timer_at = at
-            step.effects.append(SetTimer((TIMER_MEMBERS, self.group_id), at))
-
-    def cancel(self, kind: str, member_id: str) -> None:
-        """Forget a deadline. The timer may fire for nothing."""
-        self.deadlines.pop((kind, member_id), None)
-
     def cancel_all(self, member_id: str) -> None:
         """Forget all deadlines of a member that is gone."""
         for kind in (SESSION, REVOCATION, REJOIN, SYNC):
             self.deadlines.pop((kind, member_id), None)
-
-    def cancel_timers(self, step: Step) -> None:
-        """Cancel all timers of the group, which is deleted."""
-        self.deadlines.clear()
-        if self.timer_at != NEVER:
-            self.timer_at = NEVER
-            step.effects.append(CancelTimer((TIMER_MEMBERS, self.group_id)))
 
     # Reading.
 

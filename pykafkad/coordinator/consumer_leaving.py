@@ -5,8 +5,9 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import consumer_migration, consumer_records, metadata_hash
 from pykafkad.coordinator.consumer_change import check_instance, known_member
-from pykafkad.coordinator.consumer_group import REVOCATION, ConsumerGroup
+from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.coordinator.consumer_member import STATIC_LEAVE_EPOCH, ConsumerMember
+from pykafkad.coordinator.reconciled_group import REVOCATION
 from pykafkad.errors import KafkaError
 from pykafkad.wire import messages
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import consumer_records, metadata_hash, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.consumer_group import SESSION, ConsumerGroup
+from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.coordinator.consumer_member import ConsumerMember
 from pykafkad.coordinator.group_states import EMPTY
 from pykafkad.coordinator.member import Member
+from pykafkad.coordinator.reconciled_group import SESSION
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.wire import messages
 
@@ -250,4 +251,4 @@ def downgrade(
     for each in classic.members.values():
         step.expect_heartbeat(classic, each)
     if must_rebalance:
-        rebalance.begin(step, classic)
+        rebalance.begin(step, classic, "a consumer group has become a classic one")

@@ -35,6 +35,7 @@ _DESCRIPTIONS = {
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pykafkad.coordinator.consumer_change import Change
@@ -44,11 +45,20 @@ if TYPE_CHECKING:
 
 
 class Matching:
-    """Patterns that are being held against the topics of one version of the metadata."""
+    """Patterns that are being held against the topics of one version of the metadata. Only topics that the caller whose
+    request began this may know of match (`may_describe`; None: all)."""
 
-    __slots__ = ("found", "names", "place", "since_ms", "version")
+    __slots__ = ("found", "may_describe", "names", "place", "since_ms", "version")
 
-    def __init__(self, regexes: list[str], names: list[str], version: int, since_ms: int) -> None:
+    def __init__(
+        self,
+        regexes: list[str],
+        names: list[str],
+        version: int,
+        since_ms: int,
+        may_describe: Callable[[str], bool] | None,
+    ) -> None:
+        self.may_describe = may_describe
         self.found: dict[str, list[str]] = {regex: [] for regex in regexes}
         self.names = names
         self.place = 0
@@ -75,7 +85,7 @@ def update(change: Change, member: ConsumerMember, updated: ConsumerMember) -> t
             is_resolved = new in group.patterns
     regexes = change.regexes(member, updated) if changed else group.regexes
     if regexes and (must_refresh or group.regexes) and group.matching is None:
-        _refresh_if_due(change.shard, change.step, group, regexes, must_refresh)
+        _refresh_if_due(change, regexes, must_refresh)
     return changed, is_resolved
 
 
@@ -92,9 +102,8 @@ def check(regex: str) -> None:
         raise KafkaError(INVALID_REGULAR_EXPRESSION, text) from None
 
 
-def _refresh_if_due(
-    shard: GroupShard, step: Step, group: ConsumerGroup, regexes: dict[str, int], must_refresh: bool
-) -> None:
+def _refresh_if_due(change: Change, regexes: dict[str, int], must_refresh: bool) -> None:
+    shard, step, group = change.shard, change.step, change.group
     last_ms = next((pattern.timestamp_ms for pattern in group.patterns.values()), None)
     if last_ms is not None and step.now_ms <= last_ms + MIN_REFRESH_MS:
         return
@@ -106,7 +115,10 @@ def _refresh_if_due(
     ):
         assert shard.metadata is not None
         group.topics_created = False
-        group.matching = Matching(list(regexes), list(shard.metadata.topics), shard.metadata.offset, step.now_ms)
+        metadata = shard.metadata
+        group.matching = Matching(
+            list(regexes), list(metadata.topics), metadata.offset, step.now_ms, change.may_describe
+        )
         step.effects.append(SetTimer((TIMER_PATTERNS, group.group_id), step.now))
 
 
@@ -124,7 +136,10 @@ def timer_fired(shard: GroupShard, step: Step, group: ConsumerGroup, key: tuple[
         except (LibraryMissing, ValueError):
             # A log of another broker may have a pattern that this one cannot read. It matches nothing.
             continue
-        found += [name for name in names if match(name) is not None]
+        matched = [name for name in names if match(name) is not None]
+        if matching.may_describe is not None:
+            matched = list(filter(matching.may_describe, matched))
+        found += matched
     if matching.place < len(matching.names):
         step.effects.append(SetTimer((TIMER_PATTERNS, group.group_id), step.now))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafkad.coordinator.consumer_member import LEAVE_EPOCH, STATES, UNKNOWN_STATE, ConsumerMember
+from pykafkad.coordinator.target_records import TargetRecords
 from pykafkad.effects import StoredRecord
 from pykafkad.wire import messages
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 
 # Writing.
+
+_TARGETS = TargetRecords("ConsumerGroup")
+target = _TARGETS.target
+target_epoch = _TARGETS.target_epoch
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> StoredRecord:
@@ -75,27 +80,6 @@ def _with_epochs(
         )
         for topic_id, epochs in partitions.items()
     ]
-
-
-def target(group_id: str, member_id: str, target: Assignment) -> StoredRecord:
-    """The record of what a member shall have."""
-    value = messages.ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            messages.ConsumerGroupTargetAssignmentMemberValue.TopicPartition(
-                topic_id=topic_id, partitions=sorted(partitions)
-            )
-            for topic_id, partitions in target.items()
-        ]
-    )
-    return StoredRecord(messages.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
-
-
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> StoredRecord:
-    """The record of the group epoch that all targets are of, and when they were computed."""
-    value = messages.ConsumerGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
-    )
-    return StoredRecord(messages.ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def pattern(group_id: str, regex: str, topics: Iterable[str], version: int, timestamp_ms: int) -> StoredRecord:

@@ -11,11 +11,10 @@ from pykafkad.coordinator import (
     events,
     group_settings,
 )
-from pykafkad.coordinator.consumer_group import REVOCATION, SESSION, TIMER_MEMBERS, ConsumerGroup
+from pykafkad.coordinator.consumer_group import ConsumerGroup
 from pykafkad.coordinator.consumer_member import UNREVOKED_PARTITIONS
 from pykafkad.coordinator.consumer_patterns import TIMER_PATTERNS
-from pykafkad.coordinator.member import NEVER
-from pykafkad.effects import SetTimer
+from pykafkad.coordinator.reconciled_group import REVOCATION, SESSION, TIMER_MEMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ STEPS = {
     events.LeaveGroup: consumer_classic_members.leave,
 }
 RECORDS = consumer_group.RECORDS
+answer_again = consumer_heartbeat.answer_again
 
 
 def loaded(shard: GroupShard, step: Step, group: ConsumerGroup) -> None:
@@ -56,20 +56,11 @@ def metadata_changed(shard: GroupShard, step: Step, group: ConsumerGroup, event:
 
 def _members_timer(shard: GroupShard, step: Step, group: ConsumerGroup, key: tuple[Any, ...]) -> None:
     """Remove a member whose deadline has passed. Each step removes one: what follows depends on who is left."""
-    group.timer_at = NEVER
-    deadlines = group.deadlines
-    if not deadlines:
-        return
-    kind, member_id = min(deadlines, key=deadlines.__getitem__)
-    if deadlines[kind, member_id] <= step.now:
-        del deadlines[kind, member_id]
-        member = group.members.get(member_id)
-        if member is not None:
-            consumer_leaving.fence(shard, step, group, [member])
-    at = min(deadlines.values(), default=NEVER)
-    if at != NEVER and shard.groups.get(group.group_id) is group:
-        group.timer_at = at
-        step.effects.append(SetTimer((TIMER_MEMBERS, group.group_id), at))
+    member = group.pop_late_member(step.now)
+    if member is not None:
+        consumer_leaving.fence(shard, step, group, [member])
+    if shard.groups.get(group.group_id) is group:
+        group.expect_the_rest(step)
 
 
 TIMERS = {TIMER_MEMBERS: _members_timer, TIMER_PATTERNS: consumer_patterns.timer_fired}

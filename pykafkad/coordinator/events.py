@@ -12,7 +12,11 @@ from pykafkad.coordinator.group_types import CONSUMER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pykafkad.coordinator.group_types import ClusterView
+    from pykafkad.coordinator.target_computation import TargetComputation
     from pykafkad.wire import messages
 
 
@@ -28,9 +32,17 @@ class JoinGroup(_Event):
 
     `member_id_required`: a new dynamic member gets its id in an error response and must join again with it (KIP-394,
     v4+). `may_skip_assignment`: the response to a static leader that returns can list the members and tell it to keep
-    the assignment (KIP-814, v9+)."""
+    the assignment (KIP-814, v9+). `may_describe`: as in `MemberHeartbeat`."""
 
-    __slots__ = ("client_host", "client_id", "may_skip_assignment", "member_id_required", "request", "token")
+    __slots__ = (
+        "client_host",
+        "client_id",
+        "may_describe",
+        "may_skip_assignment",
+        "member_id_required",
+        "request",
+        "token",
+    )
 
     def __init__(
         self,
@@ -40,6 +52,7 @@ class JoinGroup(_Event):
         client_host: str,
         member_id_required: bool,
         may_skip_assignment: bool,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> None:
         self.token = token
         self.request = request
@@ -47,6 +60,7 @@ class JoinGroup(_Event):
         self.client_host = client_host
         self.member_id_required = member_id_required
         self.may_skip_assignment = may_skip_assignment
+        self.may_describe = may_describe
 
 
 class SyncGroup(_Event):
@@ -144,19 +158,62 @@ class MetadataChanged(_Event):
         self.has_created = has_created
 
 
-class ConsumerGroupHeartbeat(_Event):
-    """A member of a consumer group (KIP-848) joins, shows that it is alive, or leaves."""
+class MemberHeartbeat(_Event):
+    """A member of a group of a newer type joins, shows that it is alive, or leaves. `request` is the heartbeat request
+    of the type. `may_describe` says of a topic's name whether the caller may know of it; without it, of every one."""
 
-    __slots__ = ("client_host", "client_id", "request", "token")
-    group_type = CONSUMER
+    __slots__ = ("client_host", "client_id", "may_describe", "request", "token")
 
     def __init__(
-        self, token: object, request: messages.ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
+        self,
+        token: object,
+        request: Any,
+        client_id: str,
+        client_host: str,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> None:
         self.token = token
         self.request = request
         self.client_id = client_id
         self.client_host = client_host
+        self.may_describe = may_describe
+
+
+class ConsumerGroupHeartbeat(MemberHeartbeat):
+    """The heartbeat of a member of a consumer group (KIP-848)."""
+
+    __slots__ = ()
+    group_type = CONSUMER
+
+
+class TargetComputed(_Event):
+    """A computation that an `effects.Compute` asked for has ended. `outcome` is None if it has failed."""
+
+    __slots__ = ("computation", "outcome")
+
+    def __init__(self, computation: TargetComputation, outcome: Any) -> None:
+        self.computation = computation
+        self.outcome = outcome
+
+
+class _OfComputation(_Event):
+    __slots__ = ("computation",)
+
+    def __init__(self, computation: TargetComputation) -> None:
+        self.computation = computation
+
+
+class TargetRefused(_OfComputation):
+    """A computation that an `effects.Compute` asked for never begins, or its outcome can't be written or told: records
+    were refused, or there is a bug."""
+
+    __slots__ = ()
+
+
+class TargetWritten(_OfComputation):
+    """The outcome of a computation was written, in an earlier turn."""
+
+    __slots__ = ()
 
 
 class Loaded(_Event):

@@ -30,6 +30,18 @@ BOUNDS = {
         "group_share_min_assignment_interval_ms",
         "group_share_max_assignment_interval_ms",
     ),
+    "streams_session_timeout_ms": (
+        "group_streams_min_session_timeout_ms",
+        "group_streams_max_session_timeout_ms",
+    ),
+    "streams_heartbeat_interval_ms": (
+        "group_streams_min_heartbeat_interval_ms",
+        "group_streams_max_heartbeat_interval_ms",
+    ),
+    "streams_assignment_interval_ms": (
+        "group_streams_min_assignment_interval_ms",
+        "group_streams_max_assignment_interval_ms",
+    ),
     "share_delivery_count_limit": (
         "group_share_min_delivery_count_limit",
         "group_share_max_delivery_count_limit",
@@ -45,6 +57,9 @@ BOUNDS = {
 }
 """Setting of a group to the broker's settings that bound it."""
 
+UPPER_BOUNDS = {"streams_num_standby_replicas": "group_streams_max_standby_replicas"}
+"""The same for settings without a lower bound. Those that are in neither table have no bounds."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.shard import GroupShard
@@ -59,6 +74,9 @@ def number(shard: GroupShard, group_id: str, name: str) -> int:
     if text is None:
         broker_value: int = getattr(settings, f"group_{name}")
         return broker_value
+    if name not in BOUNDS:
+        most = UPPER_BOUNDS.get(name)
+        return int(text) if most is None else min(int(text), getattr(settings, most))
     least, most = BOUNDS[name]
     value: int = min(max(int(text), getattr(settings, least)), getattr(settings, most))
     return value

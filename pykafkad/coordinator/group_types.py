@@ -17,6 +17,7 @@ STREAMS = "streams"
 MODULES: dict[str, str] = {
     CONSUMER: "pykafkad.coordinator.consumer_rules",
     SHARE: "pykafkad.coordinator.share_group_rules",
+    STREAMS: "pykafkad.coordinator.streams_rules",
 }
 """Type to the module of its rules (`Rules`). A type without one is not served: its records stay in the log."""
 
@@ -125,7 +126,7 @@ if TYPE_CHECKING:
         STEPS: Mapping[type, Callable[[GroupShard, Step, Any], None]]
         """Event class to its step: the events of the type itself, and those of classic clients (`JoinGroup` and the
         like) that name a group of the type. What is missing among the latter is answered as Kafka answers it for a
-        group of another type."""
+        group of another type. `DeleteGroup` is here if there is more to delete than records of the group."""
 
         RECORDS: Mapping[type, Callable[[GroupShard, Any, Any], None]]
         """Class of a record's key to the function that applies key and value (None for a tombstone)."""
@@ -142,6 +143,10 @@ if TYPE_CHECKING:
 
         def metadata_changed(self, shard: GroupShard, step: Step, group: Any, event: Any) -> None:
             """Topics or their partitions have changed."""
+
+        def answer_again(self, shard: GroupShard, step: Step, event: Any, response: Any) -> Any:
+            """The answer to a heartbeat that has waited for a new target of its group. `response` is the answer that
+            held until then. It still holds if this raises `KafkaError`."""
 
 
 @cache

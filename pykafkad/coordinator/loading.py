@@ -27,8 +27,9 @@ ABORTED = bytes(bytearray(b"aborted"))
 
 def committed_records(
     batches: Iterable[tuple[BatchHeader, list[Record]]], open_transactions: OpenTransactions | None = None
-) -> Iterator[Record]:
-    """The records of a log in the order in which they took effect.
+) -> Iterator[Record | None]:
+    """The records of a log in the order in which they took effect, and None for each that has none yet, so that the
+    caller can count how much was read.
 
     Their offsets have gaps, and are out of order where a transaction ended after later records. A record that never
     took effect has the value `ABORTED`. At the end `open_transactions` has the last record of each key in each
@@ -37,6 +38,7 @@ def committed_records(
         open_transactions = {}
     for header, records in batches:
         if header.is_control:
+            yield None
             transaction = open_transactions.pop(header.producer_id, {})
             if any(record.key == _COMMIT for record in records):
                 yield from transaction.values()
@@ -51,6 +53,7 @@ def committed_records(
                     transaction.pop(record.key, None)
             elif header.is_transactional:
                 open_transactions.setdefault(header.producer_id, {})[record.key] = record
+                yield None
                 continue
             yield record
 

@@ -111,7 +111,20 @@ def add(step: Step, group: ClassicGroup, event: JoinGroup, member_id: str, proto
     group.add(member)
     member.join_token = event.token
     step.expect_heartbeat(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    rebalance.begin_or_complete_join(step, group)
+    _tell_joined(step, group, member)
+    rebalance.begin_or_complete_join(step, group, "a member has joined")
+
+
+def _tell_joined(step: Step, group: ClassicGroup, member: Member, replaced: str | None = None) -> None:
+    step.tell(
+        "member-joined",
+        group=group.group_id,
+        member=member.member_id,
+        instance=member.instance_id,
+        in_place_of=replaced,
+        client=member.client_id,
+        host=member.client_host,
+    )
 
 
 def rejoin(step: Step, group: ClassicGroup, event: JoinGroup, member: Member, protocols: Protocols) -> None:
@@ -129,7 +142,9 @@ def rejoin(step: Step, group: ClassicGroup, event: JoinGroup, member: Member, pr
         # although the leader's metadata does not.
         group.update(member, event.request, protocols)
         member.join_token = event.token
-        rebalance.begin_or_complete_join(step, group)
+        is_leader = group.leader_id == member.member_id
+        reason = "its leader has joined again" if is_leader and unchanged else "a member has changed its protocols"
+        rebalance.begin_or_complete_join(step, group, reason)
 
 
 def replace_static(
@@ -156,13 +171,14 @@ def replace_static(
     if group.state is STABLE and group.select_protocol(old.member_id, member) == group.protocol_name:
         take_over(step, group, event, old, member)
         return
+    _tell_joined(step, group, member, old.member_id)
     group.replace(old.member_id, member)
     member.join_token = event.token
     step.expect_heartbeat(group, member)
     if group.state is PREPARING_REBALANCE:
         rebalance.complete_join_if_all(step, group)
     else:
-        rebalance.begin(step, group)
+        rebalance.begin(step, group, "a static member has come back")
 
 
 def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, member: Member) -> None:
@@ -177,6 +193,7 @@ def take_over(step: Step, group: ClassicGroup, event: JoinGroup, old: Member, me
     group.arriving[member.member_id] = member
     step.expect_heartbeat(group, member)
     step.append([record])
+    _tell_joined(step, group, member, old.member_id)
     skip_assignment = is_leader and event.may_skip_assignment
     step.reply(
         event.token,
@@ -230,7 +247,7 @@ def leave(step: Step, group: ClassicGroup | None, request: messages.LeaveGroupRe
             )
         )
     if group is not None and any(row.error_code == errors.NONE for row in rows):
-        after_removal(step, group)
+        after_removal(step, group, "a member has left")
     return messages.LeaveGroupResponse(members=rows)
 
 
@@ -249,6 +266,7 @@ def leave_one(step: Step, group: ClassicGroup | None, identity: LeavingMember) -
         return errors.NONE
     error_code = group.check_member(member_id, identity.group_instance_id)
     if not error_code:
+        step.tell("member-left", group=group.group_id, member=member_id, instance=identity.group_instance_id)
         remove(step, group, group.members[member_id])
     return error_code
 
@@ -262,10 +280,10 @@ def remove(step: Step, group: ClassicGroup, member: Member) -> None:
     group.remove(member.member_id)
 
 
-def after_removal(step: Step, group: ClassicGroup) -> None:
+def after_removal(step: Step, group: ClassicGroup, reason: str) -> None:
     """Start a rebalance after members were removed, or end the join phase if it waited only for them."""
     if group.state is STABLE or group.state is COMPLETING_REBALANCE:
-        rebalance.begin(step, group)
+        rebalance.begin(step, group, reason)
     else:
         rebalance.complete_join_if_all(step, group)
 
@@ -301,11 +319,12 @@ def expire(step: Step, group: ClassicGroup, member_id: str) -> None:
         # Its session starts again when its delayed request is answered.
         member.session_deadline = NEVER
         return
+    rebalance.expired(step, group, member, "its session has ended")
     remove(step, group, member)
     if group.state is PREPARING_REBALANCE:
         complete_join_without(step, group)
     else:
-        after_removal(step, group)
+        after_removal(step, group, "a member's session has expired")
 
 
 def complete_join_without(step: Step, group: ClassicGroup) -> None:

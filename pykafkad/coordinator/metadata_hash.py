@@ -118,13 +118,14 @@ def _long(data: bytes, size: int) -> int:
     scramble = _EIGHT.unpack_from(_SECRET, len(_SECRET) - _STRIPE)
     for block in range(blocks):
         for stripe in range(_STRIPES_PER_BLOCK):
-            _accumulate(lanes, data, block * _BLOCK + stripe * _STRIPE, 8 * stripe)
+            lanes = _accumulated(lanes, data, block * _BLOCK + stripe * _STRIPE, 8 * stripe)
         for lane in range(8):
-            value = lanes[lane]
+            value = lanes[lane] & _MASK
             lanes[lane] = ((value ^ value >> 47) ^ scramble[lane]) * _P32_1 & _MASK
     for stripe in range((size - 1 - blocks * _BLOCK) // _STRIPE):
-        _accumulate(lanes, data, blocks * _BLOCK + stripe * _STRIPE, 8 * stripe)
-    _accumulate(lanes, data, size - _STRIPE, len(_SECRET) - _STRIPE - 7)
+        lanes = _accumulated(lanes, data, blocks * _BLOCK + stripe * _STRIPE, 8 * stripe)
+    lanes = _accumulated(lanes, data, size - _STRIPE, len(_SECRET) - _STRIPE - 7)
+    lanes = [lane & _MASK for lane in lanes]
     total = size * _P64_1
     secret = _EIGHT.unpack_from(_SECRET, 11)
     for lane in range(0, 8, 2):
@@ -132,13 +133,28 @@ def _long(data: bytes, size: int) -> int:
     return _avalanche(total)
 
 
-def _accumulate(lanes: list[int], data: bytes, position: int, secret_position: int) -> None:
-    values = _EIGHT.unpack_from(data, position)
-    secret = _EIGHT.unpack_from(_SECRET, secret_position)
-    for lane in range(8):
-        keyed = values[lane] ^ secret[lane]
-        lanes[lane ^ 1] = lanes[lane ^ 1] + values[lane] & _MASK
-        lanes[lane] = lanes[lane] + (keyed & _LOW) * (keyed >> 32) & _MASK
+def _accumulated(lanes: list[int], data: bytes, position: int, secret_position: int) -> list[int]:
+    """The lanes after one more stripe, not cut to 64 bits. Written out, because a topic of many partitions has many."""
+    v0, v1, v2, v3, v4, v5, v6, v7 = _EIGHT.unpack_from(data, position)
+    s0, s1, s2, s3, s4, s5, s6, s7 = _EIGHT.unpack_from(_SECRET, secret_position)
+    s0 ^= v0
+    s1 ^= v1
+    s2 ^= v2
+    s3 ^= v3
+    s4 ^= v4
+    s5 ^= v5
+    s6 ^= v6
+    s7 ^= v7
+    return [
+        lanes[0] + v1 + (s0 & _LOW) * (s0 >> 32),
+        lanes[1] + v0 + (s1 & _LOW) * (s1 >> 32),
+        lanes[2] + v3 + (s2 & _LOW) * (s2 >> 32),
+        lanes[3] + v2 + (s3 & _LOW) * (s3 >> 32),
+        lanes[4] + v5 + (s4 & _LOW) * (s4 >> 32),
+        lanes[5] + v4 + (s5 & _LOW) * (s5 >> 32),
+        lanes[6] + v7 + (s6 & _LOW) * (s6 >> 32),
+        lanes[7] + v6 + (s7 & _LOW) * (s7 >> 32),
+    ]
 
 
 def _mix(data: bytes, position: int, secret_position: int) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator import record_codec
+from pykafkad.coordinator.group_types import CLASSIC
 from pykafkad.effects import StoredRecord
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Protocol
 
     from pykafkad.coordinator.group_types import Group
@@ -70,13 +71,15 @@ class CommittedOffset:
 
 class Offsets:
     """Committed offsets by group id, topic and partition. Only `apply` and `end_transaction` change them. `pending` has
-    those of open transactions, and is None until there was one."""
+    those of open transactions, and is None until there was one. `newest_record_offset` is where the newest record of
+    one stands in the log."""
 
-    __slots__ = ("by_group", "pending")
+    __slots__ = ("by_group", "newest_record_offset", "pending")
 
     def __init__(self) -> None:
         self.by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self.pending: PendingOffsets | None = None
+        self.newest_record_offset = -1
 
     def apply(
         self,
@@ -92,6 +95,7 @@ class Offsets:
             if self.pending is not None:
                 self.pending.forget(key.group, key.topic, key.partition)
             return
+        self.newest_record_offset = max(self.newest_record_offset, record_offset)
         committed = CommittedOffset(
             value.offset,
             value.leader_epoch,
@@ -173,35 +177,68 @@ class Offsets:
 
     # Deleting.
 
-    def tombstones(self, group_id: str) -> list[StoredRecord]:
-        """Records that delete all offsets of a group, those of open transactions too."""
-        places = {
-            (topic, partition): None
-            for topic, partitions in self.by_group.get(group_id, {}).items()
-            for partition in partitions
-        }
-        if self.pending is not None:
-            places.update(dict.fromkeys(self.pending.places(group_id)))
-        return [record_codec.offset_commit(group_id, topic, partition, None) for topic, partition in places]
+    def count(self, group_id: str) -> int:
+        """How many offsets a group has. One that is pending, too, may count twice."""
+        count = sum(len(partitions) for partitions in self.by_group.get(group_id, {}).values())
+        return count if self.pending is None else count + len(self.pending.places(group_id))
 
-    def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> list[StoredRecord]:
-        """Records that delete the offsets of deleted topics, but not those of a later topic of the same name."""
-        places = {
-            (group_id, name, partition): None
-            for group_id, topics in self.by_group.items()
-            for name, topic_id in deleted
-            for partition, committed in topics.get(name, {}).items()
-            if committed.topic_id in (NO_TOPIC_ID, topic_id)
-        }
-        if self.pending is not None:
-            names = {name for name, _ in deleted}
+    def tombstones(self, group_id: str) -> Iterator[StoredRecord]:
+        """Records that delete all offsets of a group, those of open transactions too. The offsets may change meanwhile:
+        what comes until the last record gets one, too."""
+        known: dict[str, set[int]] = {}
+        while new := self._places(group_id, known):
+            for topic, partitions in new.items():
+                known.setdefault(topic, set()).update(partitions)
+                for partition in partitions:
+                    yield record_codec.offset_commit(group_id, topic, partition, None)
+
+    def _places(self, group_id: str, known: dict[str, set[int]]) -> dict[str, list[int]]:
+        """The partitions for which a group has offsets, by topic, without those that are `known`."""
+        by_topic = self.by_group.get(group_id, {})
+        found = {topic: [*(partitions.keys() - known.get(topic, ()))] for topic, partitions in by_topic.items()}
+        for topic, partition in () if self.pending is None else self.pending.places(group_id):
+            if partition not in by_topic.get(topic, ()) and partition not in known.get(topic, ()):
+                found.setdefault(topic, []).append(partition)
+        return {topic: partitions for topic, partitions in found.items() if partitions}
+
+    def tombstones_of_topics(self, deleted: list[tuple[str, bytes]]) -> Iterator[StoredRecord | None]:
+        """Records that delete the offsets of deleted topics, but not those of a later topic of the same name. The
+        offsets may change meanwhile: what was committed since the deletion stays, also in a transaction. None stands
+        for a group, or a partition with nothing to delete, that was looked at."""
+        newest = self.newest_record_offset
+        topic_ids: dict[str, set[bytes]] = {}
+        for name, topic_id in deleted:
             # Transactions commit offsets without topic ids.
-            places.update(
-                ((group_id, topic, partition), None)
-                for _, group_id, topic, partition, _ in self.pending
-                if topic in names
-            )
-        return [record_codec.offset_commit(*place, None) for place in places]
+            topic_ids.setdefault(name, {NO_TOPIC_ID}).add(topic_id)
+        pending = [] if self.pending is None else [each[1:4] for each in self.pending if each[2] in topic_ids]
+        return self._tombstones_of_topics(topic_ids, newest, dict.fromkeys(pending))
+
+    def _tombstones_of_topics(
+        self, topic_ids: dict[str, set[bytes]], newest: int, pending: dict[tuple[str, str, int], None]
+    ) -> Iterator[StoredRecord | None]:
+        for place in pending:
+            # Its transaction may have ended, and its group may be gone, since the topics were deleted.
+            is_deleted = self._is_of_deleted_topic(*place, topic_ids, newest)
+            yield record_codec.offset_commit(*place, None) if is_deleted else None
+        for group_id in list(self.by_group):
+            yield None
+            for name in topic_ids:
+                for partition in list(self.by_group.get(group_id, {}).get(name, ())):
+                    place = (group_id, name, partition)
+                    if place not in pending and self._is_of_deleted_topic(*place, topic_ids, newest):
+                        yield record_codec.offset_commit(*place, None)
+
+    def _is_of_deleted_topic(
+        self, group_id: str, topic: str, partition: int, topic_ids: dict[str, set[bytes]], newest: int
+    ) -> bool:
+        """Whether the partition has offsets, committed or pending, and all of them are of a topic with one of the ids
+        and stand in the log up to `newest`. One tombstone deletes them all."""
+        found = [] if self.pending is None else self.pending.offsets_of(group_id, topic, partition)
+        committed = self.get(group_id, topic, partition)
+        if committed is not None:
+            found.append(committed)
+        known_ids = topic_ids[topic]
+        return bool(found) and all(each.topic_id in known_ids and each.record_offset <= newest for each in found)
 
     def expired(self, group: Group, now_ms: int, retention_ms: int) -> tuple[list[StoredRecord], bool]:
         """Tombstones for the offsets whose retention time is over, and whether no other offsets are left. An offset
@@ -250,11 +287,19 @@ def _unstable_row(index: int) -> PartitionRow:
     return row
 
 
-def check_commit(group: Group | None, request: messages.OffsetCommitRequest, group_id_not_found: bool) -> int:
+def check_commit(
+    group: Group | None, request: messages.OffsetCommitRequest, group_id_not_found: bool, metadata_max_bytes: int
+) -> int:
     """The error code that refuses a whole commit, or NONE. Offsets of an unknown group can be committed with generation
     -1, as administrators and consumers that choose their partitions themselves do."""
     if group is not None:
-        return group.check_commit(request, has_member_epochs=group_id_not_found)
+        code = group.check_commit(request, has_member_epochs=group_id_not_found)
+        if code in (errors.STALE_MEMBER_EPOCH, errors.ILLEGAL_GENERATION) and group.type != CLASSIC:
+            # A member may name an older epoch for partitions that it had then. As in Kafka, partitions that are refused
+            # for their metadata are not looked at.
+            taken = _without_long_metadata(request, metadata_max_bytes)
+            code = group.check_commit(taken, has_member_epochs=group_id_not_found)
+        return code
     if request.generation_id_or_member_epoch < 0:
         return errors.NONE
     return errors.GROUP_ID_NOT_FOUND if group_id_not_found else errors.ILLEGAL_GENERATION
@@ -292,6 +337,27 @@ def commit(
                 )
         rows.append(row)
     return records, messages.OffsetCommitResponse(topics=rows)
+
+
+def _without_long_metadata(
+    request: messages.OffsetCommitRequest, metadata_max_bytes: int
+) -> messages.OffsetCommitRequest:
+    """The commit of those partitions whose metadata are not too long."""
+    of = messages.OffsetCommitRequest
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            each for each in topic.partitions if utf16_length(each.committed_metadata or "") <= metadata_max_bytes
+        ]
+        if partitions:
+            topics.append(of.OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return of(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=topics,
+    )
 
 
 def utf16_length(text: str) -> int:

@@ -10,6 +10,7 @@ from pykafkad import errors
 from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_states import EMPTY
+from pykafkad.coordinator.group_types import SHARE
 from pykafkad.coordinator.offsets import NO_EXPIRY, NO_TOPIC_ID, CommittedOffset, utf16_length
 from pykafkad.wire import messages
 
@@ -17,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pykafkad.coordinator.group_types import Group
+    from pykafkad.coordinator.group_types import ClusterView, Group
     from pykafkad.effects import StoredRecord
 
     Place = tuple[str, int]
@@ -68,6 +69,11 @@ class PendingOffsets:
         """Whether an offset of a partition is pending."""
         return (topic, partition) in self._producers.get(group_id, ())
 
+    def offsets_of(self, group_id: str, topic: str, partition: int) -> list[CommittedOffset]:
+        """The offsets that are pending for a partition, one of each producer."""
+        producers = self._producers.get(group_id, {}).get((topic, partition), ())
+        return [self._by_producer[producer_id][group_id, topic, partition] for producer_id in producers]
+
     def __iter__(self) -> Iterator[tuple[int, str, str, int, CommittedOffset]]:
         """Producer id, group, topic, partition and offset of all that is pending."""
         for producer_id, offsets in self._by_producer.items():
@@ -75,27 +81,52 @@ class PendingOffsets:
                 yield producer_id, *key, offset
 
 
-def check_commit(group: Group | None, request: messages.TxnOffsetCommitRequest) -> int:
+def check_commit(
+    group: Group | None,
+    request: messages.TxnOffsetCommitRequest,
+    metadata_max_bytes: int,
+    cluster: ClusterView | None = None,
+) -> int:
     """The error code that refuses a whole commit, or NONE. A consumer without group metadata (generation -1, no member
-    id) may commit to any group, as producers from before KIP-447 do."""
+    id) may commit to any group with offsets, as producers from before KIP-447 do. `cluster` has the ids of topics,
+    which the rules of KIP-1251 ask for; a classic group needs none."""
     generation = request.generation_id
     if group is None:
         return errors.NONE if generation < 0 else errors.ILLEGAL_GENERATION
-    if not isinstance(group, ClassicGroup):
-        code = group.check_commit(
-            messages.OffsetCommitRequest(
-                group_id=request.group_id,
-                generation_id_or_member_epoch=generation,
-                member_id=request.member_id,
-                group_instance_id=request.group_instance_id,
-            )
-        )
-        return errors.ILLEGAL_GENERATION if code == errors.STALE_MEMBER_EPOCH else code
-    if (generation < 0 and group.state is EMPTY) or not (
-        generation >= 0 or request.member_id or request.group_instance_id is not None
-    ):
+    is_anonymous = generation < 0 and not request.member_id and request.group_instance_id is None
+    if is_anonymous and group.type != SHARE:
         return errors.NONE
-    return group.check_member_of_generation(request.member_id, request.group_instance_id, generation)
+    if isinstance(group, ClassicGroup):
+        if generation < 0 and group.state is EMPTY:
+            return errors.NONE
+        return group.check_member_of_generation(request.member_id, request.group_instance_id, generation)
+    code = group.check_commit(_without_transaction(request, metadata_max_bytes, cluster))
+    return errors.ILLEGAL_GENERATION if code == errors.STALE_MEMBER_EPOCH else code
+
+
+def _without_transaction(
+    request: messages.TxnOffsetCommitRequest, metadata_max_bytes: int, cluster: ClusterView | None
+) -> messages.OffsetCommitRequest:
+    """The commit as one without a transaction, with the ids of its topics. A topic that is gone has no id. Partitions
+    that are refused for their metadata are left out, as their epoch is not looked at."""
+    of = messages.OffsetCommitRequest
+    topics = []
+    for topic in request.topics:
+        known = None if cluster is None else cluster.topics.get(topic.name)
+        partitions = [
+            of.OffsetCommitRequestPartition(partition_index=each.partition_index)
+            for each in topic.partitions
+            if utf16_length(each.committed_metadata or "") <= metadata_max_bytes
+        ]
+        topic_id = NO_TOPIC_ID if known is None else known.id
+        topics.append(of.OffsetCommitRequestTopic(name=topic.name, topic_id=topic_id, partitions=partitions))
+    return of(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=topics,
+    )
 
 
 def commit(

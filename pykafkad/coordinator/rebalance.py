@@ -19,16 +19,16 @@ from pykafkad.coordinator.step import Step
 from pykafkad.wire import messages
 
 
-def begin_or_complete_join(step: Step, group: ClassicGroup) -> None:
+def begin_or_complete_join(step: Step, group: ClassicGroup, reason: str) -> None:
     """Start a rebalance, or, if one is under way, end its join phase when all members have joined."""
     if can_rebalance(group.state):
-        begin(step, group)
+        begin(step, group, reason)
     else:
         complete_join_if_all(step, group)
 
 
-def begin(step: Step, group: ClassicGroup) -> None:
-    """Start a rebalance: all members have to join again.
+def begin(step: Step, group: ClassicGroup, reason: str) -> None:
+    """Start a rebalance: all members have to join again. `reason` is for people.
 
     The join phase of a group that was empty lasts at least `group.initial.rebalance.delay.ms` (KIP-134), so that
     members which start at about the same time are in the same generation.
@@ -39,6 +39,9 @@ def begin(step: Step, group: ClassicGroup) -> None:
     step.cancel_sync_timer(group)
     was_empty = group.state is EMPTY
     group.transition(PREPARING_REBALANCE, step.now_ms)
+    if group.rebalance_began == NEVER:
+        group.rebalance_began = step.now
+    step.tell("rebalance-began", group=group.group_id, type=group.type, generation=group.generation, reason=reason)
     if was_empty:
         delay_ms = step.settings.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
@@ -83,8 +86,11 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     for member in list(group.members.values()):
         if member.join_token is None and member.instance_id is None:
             group.remove(member.member_id)
+            expired(step, group, member, "it has not joined the rebalance in time")
     if not group.members:
         step.append([record_codec.group_metadata(group, group.generation + 1, None, step.now_ms, [])])
+        group.rebalance_began = NEVER
+        step.tell("group-empty", group=group.group_id, generation=group.generation + 1)
         return
     if not group.elect_joined_leader():
         # Only static members that have not joined are left. The group waits until they join or their sessions end.
@@ -110,8 +116,16 @@ def sync_timer_fired(step: Step, group: ClassicGroup) -> None:
     group.sync_deadline = NEVER
     if group.pending_syncs and group.state in (COMPLETING_REBALANCE, STABLE):
         for member_id in [member_id for member_id in group.members if member_id in group.pending_syncs]:
+            expired(step, group, group.members[member_id], "it has not fetched its assignment in time")
             group.remove(member_id)
-        begin(step, group)
+        begin(step, group, "members have not fetched their assignments")
+
+
+def expired(step: Step, group: ClassicGroup, member: Member, reason: str) -> None:
+    """Tell people of a member that is removed because it sent nothing in time."""
+    step.tell(
+        "member-expired", group=group.group_id, member=member.member_id, instance=member.instance_id, reason=reason
+    )
 
 
 def join_response(group: ClassicGroup, member: Member) -> messages.JoinGroupResponse:

@@ -3,8 +3,8 @@ the log of each other.
 
 A key is the record type (int16) and a body. A value is a version (int16) and a body. A tombstone has no value. Decoded
 are the records of committed offsets (type 1, and type 0 of very old clusters), of classic groups (type 2), and of the
-group types of `group_types.MODULES`, in every version. Other types belong to group protocols that are not served yet:
-they are ignored, and stay in the log."""
+group types of `group_types.MODULES`, in every version. Other types belong to later versions: they are ignored, and stay
+in the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 from struct import Struct
 
 from pykafkad.coordinator.group_types import CLASSIC, CONSUMER, MODULES, SHARE, STREAMS
-from pykafkad.effects import StoredRecord
+from pykafkad.effects import EncodedRecord, StoredRecord
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import messages
 
@@ -154,6 +154,8 @@ def group_tombstone(group_id: str) -> StoredRecord:
 
 def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
     """The key and the value as bytes of the log."""
+    if type(record) is EncodedRecord:
+        return record.encoded
     number = _NUMBERS[type(record.key).__name__]
     key = _encode(record.key, number, 0)
     value: Any = record.value

@@ -14,11 +14,10 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import assignment, events, group_types, loading, membership, offsets, rebalance, record_codec
 from pykafkad.coordinator.classic_group import ClassicGroup
-from pykafkad.coordinator.group_states import STABLE
 from pykafkad.coordinator.group_types import CLASSIC, SHARE
 from pykafkad.coordinator.offsets import NO_PRODUCER_ID
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
-from pykafkad.coordinator.step import TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
+from pykafkad.coordinator.step import TIMER_DELETION, TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
 from pykafkad.effects import Append, SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
@@ -28,7 +27,10 @@ RECORDS_PER_STEP = 200
 """The number of records that are loaded in one step."""
 
 RECORDS_PER_APPEND = 1_000
-"""The most tombstones of an expiry check or of a topic deletion in one batch. They need not be written together."""
+"""The most tombstones of an expiry check in one batch; they need not be written together. A group with more offsets is
+deleted in several steps."""
+EXPIRY_PAUSE_SECONDS = 0.05
+"""The pause before an expiry check goes on that has found so many: other work is done meanwhile."""
 
 _GIVE_WAY = (group_types.CONSUMER, group_types.STREAMS)
 
@@ -45,17 +47,36 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.coordinator.group_news import Rebalance
     from pykafkad.coordinator.group_types import ClusterView, Group
+    from pykafkad.coordinator.offset_deletion import GroupDeletion
     from pykafkad.coordinator.offsets import AskedTopic, TopicRow
+    from pykafkad.coordinator.target_computation import TargetComputation
     from pykafkad.wire.batch import BatchHeader
     from pykafkad.wire.records import Record
 
 
 class GroupShard:
     """The groups and committed offsets of one partition. `settings` are the broker's; `random` makes member ids.
-    `metadata` is None until the shard is loaded. `topic_hashes` caches those of `metadata_hash.py` by topic name."""
+    `metadata` is None until the shard is loaded. `topic_hashes` caches those of `metadata_hash.py` by topic name.
+    `computations` are the targets of large groups that are being computed, by group id. `deleting` are groups with many
+    offsets that are being deleted, and `topic_deletions` what is left to delete of topics' offsets. `rebalances` are
+    those under way in groups that are not classic ones: people are told how long they took."""
 
-    __slots__ = ("groups", "log", "metadata", "offsets", "partition", "random", "settings", "topic_hashes")
+    __slots__ = (
+        "computations",
+        "deleting",
+        "groups",
+        "log",
+        "metadata",
+        "offsets",
+        "partition",
+        "random",
+        "rebalances",
+        "settings",
+        "topic_deletions",
+        "topic_hashes",
+    )
 
     def __init__(self, partition: int, settings: Settings, random: Random) -> None:
         self.partition = partition
@@ -65,7 +86,11 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.metadata: ClusterView | None = None
         self.topic_hashes: dict[str, int] = {}
+        self.computations: dict[str, TargetComputation] = {}
+        self.deleting: dict[str, GroupDeletion] = {}
+        self.topic_deletions: list[Iterator[StoredRecord | None]] = []
         self.offsets = offsets.Offsets()
+        self.rebalances: dict[str, Rebalance] = {}
 
     # Hard state.
 
@@ -113,7 +138,8 @@ class GroupShard:
         latest = loading.LatestByKey()
         open_transactions: loading.OpenTransactions = {}
         for count, record in enumerate(loading.committed_records(batches, open_transactions)):
-            latest.add(record)
+            if record is not None:
+                latest.add(record)
             if count % RECORDS_PER_STEP == 0:
                 yield
         for count, (key, value) in enumerate(latest.items()):
@@ -123,11 +149,12 @@ class GroupShard:
             if count % RECORDS_PER_STEP == 0:
                 yield
         for producer_id, transaction in open_transactions.items():
-            for record in transaction.values():
+            for count, record in enumerate(transaction.values()):
                 decoded = record_codec.decode(record.key, record.value)
                 if decoded is not None:
                     self.apply(decoded, record.offset, producer_id)
-            yield
+                if count % RECORDS_PER_STEP == 0:
+                    yield
 
     # Events.
 
@@ -139,6 +166,10 @@ class GroupShard:
             own: Any = event
             serve = group_types.rules(own.group_type).STEPS[type(event)]
         serve(self, step, event)
+        if step.has_written and type(event) not in _OF_OFFSETS:
+            from pykafkad.coordinator import group_news
+
+            group_news.tell(self, step, event)
         return step.effects
 
     def _classic(self, step: Step, event: Any) -> tuple[ClassicGroup | None, bool]:
@@ -194,14 +225,15 @@ class GroupShard:
     def _commit(self, step: Step, event: events.OffsetCommit) -> None:
         request = event.request
         group = self.groups.get(request.group_id)
-        error_code = offsets.check_commit(group, request, event.group_id_not_found)
+        max_bytes = self.settings.offset_metadata_max_bytes
+        error_code = offsets.check_commit(group, request, event.group_id_not_found, max_bytes)
         if error_code:
             step.reply(event.token, offsets.refused(request, error_code))
             return
         if isinstance(group, ClassicGroup) and request.member_id in group.members:
             # Like a heartbeat, a commit keeps the member's session alive.
             step.expect_heartbeat(group, group.members[request.member_id])
-        records, response = offsets.commit(request, self.settings.offset_metadata_max_bytes, step.now_ms)
+        records, response = offsets.commit(request, max_bytes, step.now_ms)
         if records and not self._fits(records):
             step.reply(event.token, offsets.refused(request, errors.UNKNOWN_SERVER_ERROR))
             return
@@ -213,11 +245,13 @@ class GroupShard:
         from pykafkad.coordinator import pending_offsets
 
         request = event.request
-        error_code = pending_offsets.check_commit(self.groups.get(request.group_id), request)
+        metadata_max_bytes = self.settings.offset_metadata_max_bytes
+        group = self.groups.get(request.group_id)
+        error_code = pending_offsets.check_commit(group, request, metadata_max_bytes, self.metadata)
         if error_code:
             step.reply(event.token, pending_offsets.refused(request, error_code))
             return
-        records, response = pending_offsets.commit(request, self.settings.offset_metadata_max_bytes, step.now_ms)
+        records, response = pending_offsets.commit(request, metadata_max_bytes, step.now_ms)
         if records and not self._fits(records):
             step.reply(event.token, pending_offsets.refused(request, errors.UNKNOWN_SERVER_ERROR))
             return
@@ -239,51 +273,43 @@ class GroupShard:
         elif error_code := group.check_offset_delete():
             step.reply(event.token, messages.OffsetDeleteResponse(error_code=error_code))
         else:
-            records, response = self._offset_deletion(group, event.request)
+            from pykafkad.coordinator import offset_deletion
+
+            records, response = offset_deletion.asked(self.offsets, group, event.request)
             if records:
                 step.append(records)
             step.reply(event.token, response)
 
-    def _offset_deletion(
-        self, group: Group, request: messages.OffsetDeleteRequest
-    ) -> tuple[list[StoredRecord], messages.OffsetDeleteResponse]:
-        records, rows = [], []
-        for topic in request.topics:
-            subscribed = group.is_subscribed_to(topic.name)
-            row = messages.OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name)
-            for partition in topic.partitions:
-                index = partition.partition_index
-                row.partitions.append(
-                    messages.OffsetDeleteResponse.OffsetDeleteResponsePartition(
-                        partition_index=index,
-                        error_code=errors.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else errors.NONE,
-                    )
-                )
-                if not subscribed and (
-                    self.offsets.get(group.group_id, topic.name, index) is not None
-                    or self.offsets.is_pending(group.group_id, topic.name, index)
-                ):
-                    records.append(record_codec.offset_commit(group.group_id, topic.name, index, None))
-            rows.append(row)
-        return records, messages.OffsetDeleteResponse(topics=rows)
-
     def _delete_group(self, step: Step, event: events.DeleteGroup) -> None:
         group = self.groups.get(event.group_id)
+        rules = None if group is None or group.type is CLASSIC else group_types.rules(group.type)
+        if rules is not None and events.DeleteGroup in rules.STEPS:
+            rules.STEPS[events.DeleteGroup](self, step, event)
+        else:
+            self.delete_group(step, event.group_id, event.token)
+
+    def delete_group(self, step: Step, group_id: str, token: object) -> None:
+        """Delete a group of any type with its offsets, and answer `token`."""
+        group = self.groups.get(group_id)
         error_code = errors.NONE
         if group is None:
             error_code = errors.GROUP_ID_NOT_FOUND
         else:
             error_code = group.check_delete()
+            if not error_code and self.offsets.count(group_id) > RECORDS_PER_APPEND:
+                from pykafkad.coordinator import offset_deletion
+
+                offset_deletion.begin(self, step, group_id, token)
+                return
             if not error_code:
-                self._append_in_batches(step, [*self.offsets.tombstones(group.group_id), *group.tombstones()])
+                step.append([*self.offsets.tombstones(group.group_id), *group.tombstones()])
                 group.cancel_timers(step)
-        step.reply(
-            event.token,
-            messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=error_code),
-        )
+        step.reply(token, messages.DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error_code))
 
     def _topics_deleted(self, step: Step, event: events.TopicsDeleted) -> None:
-        self._append_in_batches(step, self.offsets.tombstones_of_topics(event.topics))
+        from pykafkad.coordinator import offset_deletion
+
+        offset_deletion.topics_deleted(self, step, self.offsets.tombstones_of_topics(event.topics))
 
     def _metadata_changed(self, step: Step, event: events.MetadataChanged) -> None:
         for name in event.topics:
@@ -291,6 +317,21 @@ class GroupShard:
         for group in list(self.groups.values()):
             if group.type is not CLASSIC:
                 group_types.rules(group.type).metadata_changed(self, step, group, event)
+
+    def _target_computed(self, step: Step, event: events.TargetComputed) -> None:
+        from pykafkad.coordinator import target_computation
+
+        target_computation.finish(self, step, event)
+
+    def _target_refused(self, step: Step, event: events.TargetRefused) -> None:
+        from pykafkad.coordinator import target_computation
+
+        target_computation.refused(self, step, event)
+
+    def _target_written(self, step: Step, event: events.TargetWritten) -> None:
+        from pykafkad.coordinator import target_computation
+
+        target_computation.answer(self, step, event)
 
     def _append_in_batches(self, step: Step, records: list[StoredRecord]) -> None:
         for start in range(0, len(records), RECORDS_PER_APPEND):
@@ -308,7 +349,7 @@ class GroupShard:
                 step.expect_heartbeat(group, member)
             if len(group.members) > self.settings.group_max_size:
                 # The limit was lowered. Members can commit before the rebalance removes those above the limit.
-                rebalance.begin(step, group)
+                rebalance.begin(step, group, "group.max.size is lower than before")
         self._set_expiry_timer(step)
 
     def _resigned(self, step: Step, event: events.Resigned) -> None:
@@ -321,10 +362,23 @@ class GroupShard:
                 if member.sync_token is not None:
                     step.reply(member.sync_token, messages.SyncGroupResponse(error_code=errors.NOT_COORDINATOR))
                     member.sync_token = None
+        if self.computations:
+            from pykafkad.coordinator import target_computation
+
+            target_computation.resigned(self, step)
+        if self.deleting or self.topic_deletions:
+            from pykafkad.coordinator import offset_deletion
+
+            offset_deletion.resigned(self, step)
 
     def _timer_fired(self, step: Step, event: TimerFired) -> None:
         if event.key == TIMER_EXPIRY:
             self._expire(step)
+            return
+        if event.key == TIMER_DELETION:
+            from pykafkad.coordinator import offset_deletion
+
+            offset_deletion.go_on(self, step)
             return
         key: Any = event.key
         group = self.groups.get(key[1])
@@ -334,49 +388,34 @@ class GroupShard:
         elif group is not None and (fired := group_types.rules(group.type).TIMERS.get(key[0])) is not None:
             fired(self, step, group, key)
 
-    def _set_expiry_timer(self, step: Step) -> None:
-        interval_ms = self.settings.offsets_retention_check_interval_ms
-        step.effects.append(SetTimer(TIMER_EXPIRY, step.now + interval_ms / 1000))
+    def _set_expiry_timer(self, step: Step, is_behind: bool = False) -> None:
+        seconds = EXPIRY_PAUSE_SECONDS if is_behind else self.settings.offsets_retention_check_interval_ms / 1000
+        step.effects.append(SetTimer(TIMER_EXPIRY, step.now + seconds))
 
     def _expire(self, step: Step) -> None:
-        """Delete expired offsets, and groups that have neither members nor offsets."""
+        """Delete expired offsets, and groups that have neither members nor offsets. If there are many, later steps go
+        on."""
         retention_ms = self.settings.offsets_retention_minutes * 60_000
         records: list[StoredRecord] = []
+        is_behind = False
         for group in self.groups.values():
+            is_behind = len(records) >= RECORDS_PER_APPEND
+            if is_behind:
+                break
             tombstones, nothing_left = self.offsets.expired(group, step.now_ms, retention_ms)
             records.extend(tombstones)
             if nothing_left and group.is_empty and group.type != SHARE:
                 records.extend(group.tombstones())
                 group.cancel_timers(step)
         self._append_in_batches(step, records)
-        self._set_expiry_timer(step)
+        self._set_expiry_timer(step, is_behind)
 
     # Reads.
 
     def describe(self, group_id: str) -> messages.DescribeGroupsResponse.DescribedGroup | None:
-        """The description of a classic group, or None when there is no such group. The members' metadata is left out
-        unless the group is stable."""
+        """The description of a classic group, or None when there is no such group."""
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
-            return None
-        stable = group.state is STABLE
-        return messages.DescribeGroupsResponse.DescribedGroup(
-            group_id=group_id,
-            group_state=group.state,
-            protocol_type=group.protocol_type or "",
-            protocol_data=(group.protocol_name or "") if stable else "",
-            members=[
-                messages.DescribeGroupsResponse.DescribedGroupMember(
-                    member_id=member.member_id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    member_metadata=member.metadata(group.protocol_name) if stable else b"",
-                    member_assignment=member.assignment,
-                )
-                for member in group.members.values()
-            ],
-        )
+        return group.described() if isinstance(group, ClassicGroup) else None
 
     def check_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> int:
         """The error code that refuses a member's OffsetFetch, or NONE."""
@@ -409,6 +448,9 @@ class GroupShard:
         return self.offsets.fetch(group_id, topics, require_stable)
 
 
+_OF_OFFSETS = (events.OffsetCommit, events.TxnOffsetCommit)
+"""What changes no group, so that there is nothing to tell people."""
+
 _STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
     events.JoinGroup: GroupShard._join,
     events.SyncGroup: GroupShard._sync,
@@ -420,6 +462,9 @@ _STEPS: dict[type, Callable[[GroupShard, Step, Any], None]] = {
     events.DeleteGroup: GroupShard._delete_group,
     events.TopicsDeleted: GroupShard._topics_deleted,
     events.MetadataChanged: GroupShard._metadata_changed,
+    events.TargetComputed: GroupShard._target_computed,
+    events.TargetRefused: GroupShard._target_refused,
+    events.TargetWritten: GroupShard._target_written,
     events.Loaded: GroupShard._loaded,
     events.Resigned: GroupShard._resigned,
     TimerFired: GroupShard._timer_fired,

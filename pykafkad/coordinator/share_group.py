@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.coordinator import share_group_records
 from pykafkad.coordinator.group_types import SHARE
 from pykafkad.coordinator.member import NEVER
-from pykafkad.effects import DELETE_STATE, AskShareState, CancelTimer, SetTimer
+from pykafkad.effects import CancelTimer, SetTimer
 
 EMPTY = "Empty"
 STABLE = "Stable"
@@ -26,7 +26,6 @@ TIMER_MEMBERS = "members"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from pykafkad.coordinator.share_assignor import Assignment
@@ -62,6 +61,10 @@ class ShareMember:
         self.topic_names: frozenset[str] = frozenset()
         self.assigned: Assignment = {}
 
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether the member has the target of this epoch: it takes one over at once."""
+        return self.epoch == assignment_epoch
+
     def copy(self, **changes: Any) -> ShareMember:
         """The member with other values of some attributes."""
         twin = ShareMember.__new__(ShareMember)
@@ -83,9 +86,13 @@ class ShareMember:
 class ShareGroup:
     """One group. `targets` has the target of each member. `initializing` and `initialized` are the partitions whose
     delivery state the share coordinator was asked to begin, or has; `deleting` are the topics whose state it was asked
-    to delete, with their names. `asked_ms` says when it was last asked to begin the state of a topic."""
+    to delete, with their names. `asked_ms` says when it was last asked to begin the state of a topic.
+
+    `topic_counts` has the number of subscribers of each topic. `all_assigned`: since somebody has looked, nothing has
+    changed that could leave a partition without a member."""
 
     __slots__ = (
+        "all_assigned",
         "asked_ms",
         "deadlines",
         "deleting",
@@ -99,6 +106,7 @@ class ShareGroup:
         "target_timestamp_ms",
         "targets",
         "timer_at",
+        "topic_counts",
         "topics_changed",
     )
 
@@ -116,11 +124,14 @@ class ShareGroup:
         self.initializing: Topics = {}
         self.initialized: Topics = {}
         self.deleting: dict[bytes, str] = {}
+        # What follows from the above.
+        self.topic_counts: dict[str, int] = {}
         # Soft state.
         self.asked_ms: dict[bytes, int] = {}
         self.deadlines: dict[str, float] = {}
         self.timer_at = NEVER
         self.topics_changed = True
+        self.all_assigned = False
 
     # What a shard asks of a group of any type.
 
@@ -152,7 +163,7 @@ class ShareGroup:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic."""
-        return any(topic in member.topic_names for member in self.members.values())
+        return topic in self.topic_counts
 
     def offsets_expire_since(self) -> tuple[bool, int | None]:
         """There are none to expire."""
@@ -163,29 +174,29 @@ class ShareGroup:
         return share_group_records.group_tombstones(self.group_id, list(self.members))
 
     def cancel_timers(self, step: Step) -> None:
-        """The group is deleted: no session ends any more, and the delivery state of its partitions goes."""
+        """The group is deleted: no session ends any more."""
         if self.timer_at != NEVER:
             self.timer_at = NEVER
             step.effects.append(CancelTimer((TIMER_MEMBERS, self.group_id)))
-        topics = {
-            topic_id: dict.fromkeys(partitions, -1)
-            for known in (self.initializing, self.initialized)
-            for topic_id, (_, partitions) in known.items()
-        }
-        if topics:
-            step.effects.append(AskShareState(DELETE_STATE, self.group_id, topics, self.epoch, None))
 
     # Members.
 
-    def topic_names(self, changed: ShareMember | None = None, gone: Sequence[str] = ()) -> dict[str, int]:
-        """How many members subscribe to each topic, with one member changed or some gone."""
-        counts: dict[str, int] = {}
-        members = {**self.members, changed.member_id: changed} if changed is not None else self.members
-        for member_id, member in members.items():
-            if member_id not in gone:
-                for name in sorted(member.topic_names):
-                    counts[name] = counts.get(name, 0) + 1
+    def topic_names(self, changed: ShareMember | None = None) -> dict[str, int]:
+        """How many members subscribe to each topic, with one member changed."""
+        counts = dict(self.topic_counts)
+        if changed is not None:
+            _count(counts, self.members.get(changed.member_id), changed)
         return counts
+
+    def put(self, member: ShareMember) -> None:
+        """Add or replace a member."""
+        before = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        _count(self.topic_counts, before, member)
+
+    def remove(self, member_id: str) -> None:
+        """Remove a member, if it is there."""
+        _count(self.topic_counts, self.members.pop(member_id, None), None)
 
     def expect(self, step: Step, member_id: str, timeout_ms: int) -> None:
         """The member's session ends `timeout_ms` from now, unless it sends a heartbeat."""
@@ -197,3 +208,12 @@ class ShareGroup:
         """Look at the sessions at that time."""
         self.timer_at = at
         step.effects.append(SetTimer((TIMER_MEMBERS, self.group_id), at))
+
+
+def _count(counts: dict[str, int], before: ShareMember | None, after: ShareMember | None) -> None:
+    """Count what a member subscribes to in place of what it subscribed to."""
+    for member, change in ((after, 1), (before, -1)):
+        for name in () if member is None else member.topic_names:
+            counts[name] = counts.get(name, 0) + change
+            if not counts[name]:
+                del counts[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafkad.coordinator.events import MemberHeartbeat
 from pykafkad.coordinator.group_types import SHARE
 
 TYPE_CHECKING = False
@@ -12,19 +13,11 @@ if TYPE_CHECKING:
     """Topic id and partition to the error code and text."""
 
 
-class ShareGroupHeartbeat:
-    """A member joins, shows that it is alive, or leaves."""
+class ShareGroupHeartbeat(MemberHeartbeat):
+    """The heartbeat of a member."""
 
-    __slots__ = ("client_host", "client_id", "request", "token")
+    __slots__ = ()
     group_type = SHARE
-
-    def __init__(
-        self, token: object, request: messages.ShareGroupHeartbeatRequest, client_id: str, client_host: str
-    ) -> None:
-        self.token = token
-        self.request = request
-        self.client_id = client_id
-        self.client_host = client_host
 
 
 class AlterOffsets:
@@ -79,5 +72,11 @@ class StateInitialized(StateAnswered):
 
 class StateDeleted(StateAnswered):
     """The state of share partitions is gone."""
+
+    __slots__ = ()
+
+
+class GroupStateDeleted(StateAnswered):
+    """The state of all share partitions of a group that is to be deleted is gone."""
 
     __slots__ = ()

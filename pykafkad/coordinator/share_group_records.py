@@ -3,6 +3,7 @@ partitions."""
 
 from __future__ import annotations
 
+from pykafkad.coordinator.target_records import TargetRecords
 from pykafkad.effects import StoredRecord
 from pykafkad.wire import messages
 
@@ -10,8 +11,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pykafkad.coordinator.share_assignor import Assignment
     from pykafkad.coordinator.share_group import ShareMember, Topics
+
+
+_TARGETS = TargetRecords("ShareGroup")
+target = _TARGETS.target
+target_epoch = _TARGETS.target_epoch
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> StoredRecord:
@@ -47,25 +52,6 @@ def current(group_id: str, member: ShareMember) -> StoredRecord:
     return StoredRecord(
         messages.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value
     )
-
-
-def target(group_id: str, member_id: str, target: Assignment) -> StoredRecord:
-    """The record of what a member shall have."""
-    value = messages.ShareGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            messages.ShareGroupTargetAssignmentMemberValue.TopicPartition(
-                topic_id=topic_id, partitions=sorted(partitions)
-            )
-            for topic_id, partitions in target.items()
-        ]
-    )
-    return StoredRecord(messages.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
-
-
-def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> StoredRecord:
-    """The record of the group epoch that all targets are of, and when they were computed."""
-    value = messages.ShareGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
-    return StoredRecord(messages.ShareGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
 def partition_states(

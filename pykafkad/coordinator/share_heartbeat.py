@@ -7,9 +7,17 @@ are assigned in a later epoch, when it has done so."""
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator import group_settings, metadata_hash, share_assignor, share_group_records
+from pykafkad.coordinator import (
+    group_settings,
+    metadata_hash,
+    share_assignor,
+    share_group_records,
+    target_computation,
+)
+from pykafkad.coordinator.in_steps import at_once
 from pykafkad.coordinator.share_group import JOIN_EPOCH, LEAVE_EPOCH, ShareGroup, ShareMember
-from pykafkad.coordinator.share_group_events import StateInitialized
+from pykafkad.coordinator.share_group_events import ShareGroupHeartbeat, StateInitialized
+from pykafkad.coordinator.target_computation import MEMBER_WORK, TASK_WORK
 from pykafkad.effects import INITIALIZE_STATE, AskShareState
 from pykafkad.errors import KafkaError
 from pykafkad.wire import messages
@@ -18,11 +26,13 @@ NO_OFFSET = -1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pykafkad.coordinator.group_types import ClusterView
+    from pykafkad.coordinator.in_steps import Steps
     from pykafkad.coordinator.shard import GroupShard
     from pykafkad.coordinator.share_assignor import Assignment
     from pykafkad.coordinator.share_group import Topics
-    from pykafkad.coordinator.share_group_events import ShareGroupHeartbeat
     from pykafkad.coordinator.step import Step
     from pykafkad.effects import StoredRecord
 
@@ -36,15 +46,36 @@ def heartbeat(shard: GroupShard, step: Step, event: ShareGroupHeartbeat) -> None
         if request.member_epoch == LEAVE_EPOCH:
             response = _leave(shard, step, request)
         else:
-            change = _Heartbeat(shard, step, event)
-            response = change.run()
-            if change.records:
-                shard.groups[change.group.group_id] = change.group
-                step.append(change.records)
-            change.ask()
+            response = _served(shard, step, event)
     except KafkaError as error:
+        step.computation = None
         response = messages.ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.text)
-    step.reply(event.token, response)
+    target_computation.reply(shard, step, event, response)
+
+
+def _served(shard: GroupShard, step: Step, event: ShareGroupHeartbeat) -> Response:
+    """The answer to a member that joins or stays. What changes is written."""
+    change = _Heartbeat(shard, step, event)
+    response = change.run()
+    if change.records:
+        shard.groups[change.group.group_id] = change.group
+        step.append(change.records)
+    change.ask()
+    return response
+
+
+def answer_again(shard: GroupShard, step: Step, event: ShareGroupHeartbeat, response: Response) -> Response:
+    """The answer to a heartbeat that has waited for a new target: its member takes it over.
+
+    Raises `KafkaError` if the heartbeat is refused now."""
+    first = event.request
+    request = messages.ShareGroupHeartbeatRequest(
+        group_id=first.group_id, member_id=first.member_id, member_epoch=response.member_epoch
+    )
+    again = _served(shard, step, ShareGroupHeartbeat(None, request, event.client_id, event.client_host))
+    if again.assignment is None:
+        again.assignment = response.assignment
+    return again
 
 
 def share_group(shard: GroupShard, group_id: str) -> ShareGroup:
@@ -75,13 +106,18 @@ def _leave(shard: GroupShard, step: Step, request: messages.ShareGroupHeartbeatR
 def fence(shard: GroupShard, step: Step, group: ShareGroup, member_ids: list[str]) -> None:
     """Remove members, each with an epoch of its own."""
     assert shard.metadata is not None
-    gone: list[str] = []
-    for member_id in member_ids:
-        gone.append(member_id)
+    names, found = group.topic_names(), None
+    for epoch, member_id in enumerate(member_ids, group.epoch + 1):
         group.deadlines.pop(member_id, None)
+        for name in group.members[member_id].topic_names:
+            names[name] -= 1
+            if not names[name]:
+                del names[name]
+                found = None
+        if found is None:
+            found = metadata_hash.of_topics(shard.metadata, names, shard.topic_hashes)
         records = share_group_records.member_tombstones(group.group_id, member_id)
-        found = metadata_hash.of_topics(shard.metadata, group.topic_names(gone=gone), shard.topic_hashes)
-        records.append(share_group_records.group_epoch(group.group_id, group.epoch + len(gone), found))
+        records.append(share_group_records.group_epoch(group.group_id, epoch, found))
         step.append(records)
 
 
@@ -168,7 +204,8 @@ class _Heartbeat:
         group = self.group
         must_bump = updated.topic_names != member.topic_names
         if group.target_epoch >= group.epoch and not must_bump:
-            must_bump = self._has_unassigned()
+            must_bump = not group.all_assigned and self._has_unassigned()
+            group.all_assigned = not must_bump
         if not must_bump and not group.topics_changed:
             return group.epoch, False
         found = metadata_hash.of_topics(self._metadata, group.topic_names(updated), self._shard.topic_hashes)
@@ -183,7 +220,7 @@ class _Heartbeat:
         group = self.group
         if not group.members or not group.initialized:
             return False
-        names = group.topic_names()
+        names = group.topic_counts
         assigned: dict[bytes, set[int]] = {}
         for target in group.targets.values():
             for topic_id, partitions in target.items():
@@ -195,25 +232,29 @@ class _Heartbeat:
 
     def _target(self, epoch: int, updated: ShareMember) -> tuple[int, Assignment]:
         """The epoch of the target assignment and the member's target, computed anew if the group's epoch has none and
-        the last one is old enough."""
-        group = self.group
-        if group.target_epoch >= epoch or not self._may_assign():
-            return group.target_epoch, group.targets.get(updated.member_id, {})
+        the last one is old enough. That of a large group is computed later, in steps."""
+        group, shard = self.group, self._shard
+        last_target = group.target_epoch, group.targets.get(updated.member_id, {})
+        if group.target_epoch >= epoch or not self._may_assign() or target_computation.is_under_way(shard, group):
+            return last_target
         topics = self._metadata.topics
         ids = {name: topics[name].id for name in group.topic_names(updated) if name in topics}
-        subscribers = {
-            member_id: share_assignor.Subscriber(
-                frozenset(ids[name] for name in member.topic_names if name in ids), group.targets.get(member_id, {})
-            )
-            for member_id, member in {**group.members, updated.member_id: updated}.items()
-        }
+        members, known = {**group.members, updated.member_id: updated}, dict(group.targets)
+        topic_ids = set(ids.values())
         partitions = {
-            topic_id: sorted(known) for topic_id, (_, known) in group.initialized.items() if topic_id in ids.values()
+            topic_id: sorted(ready) for topic_id, (_, ready) in group.initialized.items() if topic_id in topic_ids
         }
-        targets = share_assignor.assign(subscribers, partitions)
-        for member_id, target in targets.items():
-            if target != group.targets.get(member_id):
-                self.records.append(share_group_records.target(group.group_id, member_id, target))
+        steps = target_computation.outcome(
+            _assigned(members, known, ids, partitions), group.group_id, known, share_group_records.target
+        )
+        size = MEMBER_WORK * len(members) + TASK_WORK * sum(map(len, partitions.values()))
+        if size > target_computation.LARGE_WORK:
+            self._step.computation = target_computation.TargetComputation(
+                group, epoch, known, steps, share_group_records.target_epoch
+            )
+            return last_target
+        targets, records = at_once(steps)
+        self.records += records.values()
         self.records.append(share_group_records.target_epoch(group.group_id, epoch, self._step.now_ms))
         return epoch, targets[updated.member_id]
 
@@ -248,6 +289,8 @@ class _Heartbeat:
             known = group.initialized.get(topic.id, (name, frozenset()))[1]
             if topic.id in group.initializing and now_ms - group.asked_ms.get(topic.id, 0) < retry_ms:
                 known |= group.initializing[topic.id][1]
+            if len(known) == len(topic.partitions):
+                continue
             wanted = frozenset(range(len(topic.partitions))) - known
             if wanted:
                 self._new_partitions[topic.id] = name, wanted
@@ -278,6 +321,25 @@ class _Heartbeat:
                 value: messages.ShareGroupMetadataValue = record.value  # type: ignore[assignment]
                 return value.epoch
         return self.group.epoch
+
+
+def _assigned(
+    members: Mapping[str, ShareMember],
+    known: Mapping[str, Assignment],
+    ids: Mapping[str, bytes],
+    partitions: Mapping[bytes, list[int]],
+) -> Steps[dict[str, Assignment]]:
+    """The targets of all members. `known` are the present ones, `ids` those of the topics that exist."""
+    by_names: dict[frozenset[str], frozenset[bytes]] = {}
+    subscribers: dict[str, share_assignor.Subscriber] = {}
+    for member_id, member in members.items():
+        topic_ids = by_names.get(member.topic_names)
+        if topic_ids is None:
+            topic_ids = frozenset(ids[name] for name in member.topic_names if name in ids)
+            by_names[member.topic_names] = topic_ids
+        subscribers[member_id] = share_assignor.Subscriber(topic_ids, known.get(member_id, {}))
+        yield
+    return (yield from share_assignor.assign_in_steps(subscribers, partitions))
 
 
 def initializing_record(group: ShareGroup, news: Topics) -> StoredRecord:

@@ -1,12 +1,12 @@
-"""Setting and deleting the start offsets of a share group that has no members (KIP-932). Both ask the share
-coordinator; the request is answered when that has answered."""
+"""Setting and deleting the start offsets of a share group that has no members, and deleting the group (KIP-932). All
+ask the share coordinator; the request is answered when that has answered."""
 
 from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator import share_group_records
 from pykafkad.coordinator.share_group import ShareGroup
-from pykafkad.coordinator.share_group_events import StateDeleted, StateInitialized
+from pykafkad.coordinator.share_group_events import GroupStateDeleted, StateDeleted, StateInitialized
 from pykafkad.coordinator.share_heartbeat import initializing_record, merged, share_group, without
 from pykafkad.effects import DELETE_STATE, INITIALIZE_STATE, AskShareState
 from pykafkad.errors import KafkaError
@@ -16,6 +16,7 @@ NOTHING_TO_DELETE = "There is no offset information to delete."
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.coordinator.events import DeleteGroup
     from pykafkad.coordinator.shard import GroupShard
     from pykafkad.coordinator.share_group import Topics
     from pykafkad.coordinator.share_group_events import AlterOffsets, DeleteOffsets
@@ -162,3 +163,46 @@ def deleted(shard: GroupShard, step: Step, event: StateDeleted) -> None:
                 _DeletedTopic(topic_name=name, topic_id=topic_id, error_code=code, error_message=text)
             )
     step.reply(event.token, response)
+
+
+def delete_group(shard: GroupShard, step: Step, event: DeleteGroup) -> None:
+    """Delete a group without members. The delivery state of its partitions goes first: if that fails, the group stays,
+    and knows which state is left, so that the request can be repeated."""
+    group = share_group(shard, event.group_id)
+    topics = {} if group.members else _topics_with_state(shard, group)
+    if not topics:
+        shard.delete_group(step, event.group_id, event.token)
+        return
+    deleting = {topic_id: name for topic_id, (name, _) in topics.items()}
+    step.append([share_group_records.partition_states(group.group_id, {}, {}, deleting)])
+    step.effects.append(
+        AskShareState(
+            DELETE_STATE,
+            group.group_id,
+            {topic_id: dict.fromkeys(partitions, -1) for topic_id, (_, partitions) in topics.items()},
+            group.epoch,
+            lambda failures: GroupStateDeleted(group.group_id, {}, failures, event.token),
+        )
+    )
+
+
+def _topics_with_state(shard: GroupShard, group: ShareGroup) -> Topics:
+    """The partitions of which the share coordinator may have delivery state. Which those of a deletion that has failed
+    are is not known any more."""
+    assert shard.metadata is not None
+    topics = merged(group.initialized, group.initializing)
+    for topic_id in group.deleting:
+        topic = shard.metadata.topic_by_id(topic_id)
+        if topic is not None:
+            topics = merged(topics, {topic_id: (topic.name, frozenset(range(len(topic.partitions))))})
+    return topics
+
+
+def group_state_deleted(shard: GroupShard, step: Step, event: GroupStateDeleted) -> None:
+    """The share coordinator has deleted the delivery state of a group, or could not."""
+    for code, _ in event.failures.values():
+        step.reply(
+            event.token, messages.DeleteGroupsResponse.DeletableGroupResult(group_id=event.group_id, error_code=code)
+        )
+        return
+    shard.delete_group(step, event.group_id, event.token)

@@ -205,16 +205,9 @@ class ShareStateShard:
     def _write(self, event: share_state_events.WriteState, now: float, now_ms: int) -> list[object]:
         row, state = event.row, self.states.get(event.key)
         row_class = messages.WriteShareGroupStateResponse.PartitionResult
-        if event.key[2] < 0:
-            return _refuse(event, row_class, errors.INVALID_REQUEST, NEGATIVE_PARTITION)
-        if state is None:
-            return _refuse(event, row_class, errors.INVALID_REQUEST, WRITE_UNINITIALIZED)
-        if _is_older(row.leader_epoch, state.highest_leader_epoch):
-            return _refuse(event, row_class, errors.FENCED_LEADER_EPOCH)
-        if _is_older(row.state_epoch, state.highest_state_epoch):
-            return _refuse(event, row_class, errors.FENCED_STATE_EPOCH)
-        if not event.is_known:
-            return _refuse(event, row_class, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        code, text = _check(event, state, row.leader_epoch, row.state_epoch, WRITE_UNINITIALIZED)
+        if code or state is None:
+            return _refuse(event, row_class, code, text)
         news = [of_message(each) for each in row.state_batches]
         record = self._change(
             event.key, state, news, row.start_offset, row.delivery_complete_count, state.leader_epoch, now_ms
@@ -224,14 +217,9 @@ class ShareStateShard:
     def _read(self, event: share_state_events.ReadState, now: float, now_ms: int) -> list[object]:
         row, state = event.row, self.states.get(event.key)
         row_class = messages.ReadShareGroupStateResponse.PartitionResult
-        if event.key[2] < 0:
-            return _refuse(event, row_class, errors.INVALID_REQUEST, NEGATIVE_PARTITION)
-        if state is None:
-            return _refuse(event, row_class, errors.INVALID_REQUEST, READ_UNINITIALIZED)
-        if _is_older(row.leader_epoch, state.highest_leader_epoch):
-            return _refuse(event, row_class, errors.FENCED_LEADER_EPOCH)
-        if not event.is_known:
-            return _refuse(event, row_class, errors.UNKNOWN_TOPIC_OR_PARTITION)
+        code, text = _check(event, state, row.leader_epoch, NO_EPOCH, READ_UNINITIALIZED)
+        if code or state is None:
+            return _refuse(event, row_class, code, text)
         effects: list[object] = []
         if row.leader_epoch not in (NO_EPOCH, state.highest_leader_epoch):
             # A new leader: what the one before it still writes is refused from now on.
@@ -372,6 +360,22 @@ def _higher(known: int | None, value: int) -> int:
 def _is_older(epoch: int, highest: int | None) -> bool:
     """Whether a caller's epoch is fenced. NO_EPOCH never is."""
     return epoch != NO_EPOCH and highest is not None and highest > epoch
+
+
+def _check(
+    event: Any, state: SharePartitionState | None, leader_epoch: int, state_epoch: int, uninitialized: str
+) -> tuple[int, str | None]:
+    """NONE, or the error code and text for one who reads or writes a state. `uninitialized` is the text where there is
+    no state."""
+    if event.key[2] < 0:
+        return errors.INVALID_REQUEST, NEGATIVE_PARTITION
+    if state is None:
+        return errors.INVALID_REQUEST, uninitialized
+    if _is_older(leader_epoch, state.highest_leader_epoch):
+        return errors.FENCED_LEADER_EPOCH, None
+    if _is_older(state_epoch, state.highest_state_epoch):
+        return errors.FENCED_STATE_EPOCH, None
+    return (errors.NONE if event.is_known else errors.UNKNOWN_TOPIC_OR_PARTITION), None
 
 
 def _key(key_class: Any, key: Key) -> Any:

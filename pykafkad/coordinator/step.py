@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pykafkad.coordinator.member import NEVER, Member
-from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, StoredRecord
+from pykafkad.effects import TOLD_PER_STEP, Append, CancelTimer, Reply, SetTimer, StoredRecord, Tell
 
 TIMER_SESSION = "session"
 TIMER_JOIN = "join"
 TIMER_SYNC = "sync"
+TIMER_DELETION = ("deletion",)
+"""More committed offsets are to be deleted."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,12 +17,25 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.coordinator.classic_group import ClassicGroup
+    from pykafkad.coordinator.target_computation import TargetComputation
 
 
 class Step:
-    """One step under way. `now` is in monotonic seconds; `now_ms` is the wall clock, for the timestamps of records."""
+    """One step under way. `now` is in monotonic seconds; `now_ms` is the wall clock, for the timestamps of records.
+    `computation` is that of a target, if the step asks for one. `has_written` is true when there are records."""
 
-    __slots__ = ("effects", "log", "now", "now_ms", "random", "settings")
+    __slots__ = (
+        "_more",
+        "_told",
+        "computation",
+        "effects",
+        "has_written",
+        "log",
+        "now",
+        "now_ms",
+        "random",
+        "settings",
+    )
 
     def __init__(self, log: tuple[str, int], settings: Settings, random: Random, now: float, now_ms: int) -> None:
         self.log = log
@@ -29,13 +44,29 @@ class Step:
         self.now = now
         self.now_ms = now_ms
         self.effects: list[object] = []
+        self.computation: TargetComputation | None = None
+        self.has_written = False
+        self._told = 0
+        self._more: Tell | None = None
 
     def reply(self, token: object, message: object) -> None:
         self.effects.append(Reply(token, message))
 
     def append(self, records: list[StoredRecord]) -> None:
         """Write the records as one batch. Every reply after it in the list waits until the batch is committed."""
+        self.has_written = True
         self.effects.append(Append(self.log, records))
+
+    def tell(self, event: str, /, **fields: object) -> None:
+        """Tell people of a change, up to `TOLD_PER_STEP` times. Those above it are one `Tell` with their number."""
+        self._told += 1
+        if self._told <= TOLD_PER_STEP:
+            self.effects.append(Tell(event, fields))
+            return
+        if self._more is None:
+            self._more = Tell("more-changes", {})
+            self.effects.append(self._more)
+        self._more.fields["count"] = self._told - TOLD_PER_STEP
 
     def new_member_id(self, prefix: str) -> str:
         """A member id in Kafka's form: `prefix`, a dash and a random UUID (version 4)."""

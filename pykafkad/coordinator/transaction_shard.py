@@ -14,6 +14,8 @@ Reads (`describe`, `listed`) answer at once from the applied state.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pykafkad import errors
 from pykafkad.coordinator import events, loading, transaction_events as asked, transaction_records
 from pykafkad.coordinator.partitioning import TRANSACTION_TOPIC
@@ -25,9 +27,15 @@ from pykafkad.coordinator.transaction import (
     is_exhausted,
 )
 from pykafkad.coordinator.transaction_records import NO_PRODUCER_ID
-from pykafkad.coordinator.transaction_rules import check_expected, check_producer, end_with_bump, end_without_bump
+from pykafkad.coordinator.transaction_rules import (
+    check_adding,
+    check_expected,
+    check_producer,
+    end_with_bump,
+    end_without_bump,
+)
 from pykafkad.coordinator.transaction_states import EXPIRING, ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED
-from pykafkad.effects import Append, Reply, SetTimer, StoredRecord, TimerFired, WriteMarkers
+from pykafkad.effects import TOLD_PER_STEP, Append, Reply, SetTimer, StoredRecord, Tell, TimerFired, WriteMarkers
 from pykafkad.wire import messages
 
 TIMER_TIMEOUTS = ("timeouts",)
@@ -35,6 +43,8 @@ TIMER_EXPIRY = ("expiry",)
 TIMER_MARKERS = "markers"
 RETRY_MARKERS_SECONDS = 0.1
 """The pause before markers that could not be written are tried again."""
+RETRY_MARKERS_SECONDS_EACH = 0.0002
+"""How much longer the pause is for each transaction that ends: many that cannot end must not keep the broker busy."""
 
 RECORDS_PER_STEP = 200
 """The number of records that are loaded in one step."""
@@ -44,7 +54,9 @@ BATCH_OVERHEAD_BYTES = 100
 """The headers of a batch and of its one record."""
 
 RECORDS_PER_APPEND = 1_000
-"""The most tombstones of an expiry check in one batch. They need not be written together."""
+"""The most tombstones of one step of an expiry check."""
+EXPIRY_PAUSE_SECONDS = 0.05
+"""The pause before an expiry check goes on that has found so many: other work is done meanwhile."""
 
 _DONE_WITHOUT_MARKER = (errors.NONE, errors.UNSUPPORTED_VERSION, errors.UNSUPPORTED_FOR_MESSAGE_FORMAT)
 """Answers after which a partition needs no further marker. The old formats hold no transaction."""
@@ -125,7 +137,8 @@ class TransactionShard:
         is decoded."""
         latest = loading.LatestByKey()
         for count, record in enumerate(loading.committed_records(batches)):
-            latest.add(record)
+            if record is not None:
+                latest.add(record)
             if count % RECORDS_PER_STEP == 0:
                 yield
         for count, (key, value) in enumerate(latest.items()):
@@ -153,8 +166,6 @@ class TransactionShard:
         if transaction is None:
             return self._first_producer(event, now, now_ms)
         code = check_expected(transaction, request)
-        if not code and transaction.state in PREPARED:
-            code = errors.CONCURRENT_TRANSACTIONS
         if code:
             return [_producer_error(event, code)]
         if transaction.state is ONGOING:
@@ -204,7 +215,7 @@ class TransactionShard:
 
     def _add_partitions(self, event: asked.AddPartitions, now: float, now_ms: int) -> list[object]:
         transaction = self.transactions.get(event.transactional_id)
-        code = check_producer(transaction, event.producer_id, event.producer_epoch)
+        code = check_adding(transaction, event.producer_id, event.producer_epoch)
         if code or transaction is None:
             return [Reply(event.token, code)]
         if transaction.state is ONGOING and all(each in transaction.partitions for each in event.partitions):
@@ -322,7 +333,8 @@ class TransactionShard:
             if code in _DONE_WITHOUT_MARKER:
                 left.pop(place, None)
         if left:
-            return [SetTimer((TIMER_MARKERS, event.transactional_id), now + RETRY_MARKERS_SECONDS)]
+            pause = RETRY_MARKERS_SECONDS + RETRY_MARKERS_SECONDS_EACH * len(self.ending)
+            return [SetTimer((TIMER_MARKERS, event.transactional_id), now + pause)]
         del self.ending[event.transactional_id]
         return [self._append(transaction.complete(now_ms))]
 
@@ -366,35 +378,43 @@ class TransactionShard:
         self._checks_timeouts = False
         effects: list[object] = []
         are_open = False
+        aborted = 0
         for transaction in self.transactions.values():
             if transaction.state is ONGOING:
                 are_open = True
                 if transaction.is_timed_out(now_ms):
-                    effects.extend(self._abort(transaction, now_ms)[0])
+                    ended = self._abort(transaction, now_ms)[0]
+                    effects.extend(ended)
+                    aborted += bool(ended)
+                    if ended and aborted <= TOLD_PER_STEP:
+                        effects.append(_timed_out(transaction))
+        if aborted > TOLD_PER_STEP:
+            effects.append(Tell("more-changes", {"count": aborted - TOLD_PER_STEP}))
         return [*effects, *self._check_timeouts(now)] if are_open else effects
 
-    def _check_expiry(self, now: float) -> list[object]:
+    def _check_expiry(self, now: float, is_behind: bool = False) -> list[object]:
         """Look for unused transactional ids again and again, as long as there are ids."""
         if self._checks_expiry:
             return []
         self._checks_expiry = True
         interval_ms = self.settings.transaction_remove_expired_transaction_cleanup_interval_ms
-        return [SetTimer(TIMER_EXPIRY, now + interval_ms / 1000)]
+        return [SetTimer(TIMER_EXPIRY, now + (EXPIRY_PAUSE_SECONDS if is_behind else interval_ms / 1000))]
 
     def _expire(self, now: float, now_ms: int) -> list[object]:
-        """Forget the ids that were not used for `transactional.id.expiration.ms` and have no open transaction."""
+        """Forget the ids that were not used for `transactional.id.expiration.ms` and have no open transaction. If there
+        are many, later steps go on."""
         self._checks_expiry = False
         since_ms = now_ms - self.settings.transactional_id_expiration_ms
-        records = [
+        expired = (
             transaction_records.tombstone(transaction.transactional_id)
             for transaction in self.transactions.values()
             if transaction.state in EXPIRING and transaction.update_ms <= since_ms
-        ]
-        effects: list[object] = [
-            self._append(*records[start : start + RECORDS_PER_APPEND])
-            for start in range(0, len(records), RECORDS_PER_APPEND)
-        ]
-        return [*effects, *self._check_expiry(now)] if len(records) < len(self.transactions) else effects
+        )
+        records = list(islice(expired, RECORDS_PER_APPEND))
+        effects: list[object] = [self._append(*records)] if records else []
+        if len(records) < len(self.transactions):
+            effects.extend(self._check_expiry(now, is_behind=len(records) == RECORDS_PER_APPEND))
+        return effects
 
     # Reads.
 
@@ -426,6 +446,17 @@ def _producer_error(event: asked.InitProducerId, code: int) -> Reply:
     if code == errors.PRODUCER_FENCED and not event.knows_fenced:
         code = errors.INVALID_PRODUCER_EPOCH
     return Reply(event.token, messages.InitProducerIdResponse(error_code=code, producer_epoch=NO_EPOCH))
+
+
+def _timed_out(transaction: Transaction) -> Tell:
+    """What people are told of a transaction that was open for too long, now that it is being aborted."""
+    fields: dict[str, object] = {
+        "transactional_id": transaction.transactional_id,
+        "producer_id": transaction.producer_id,
+        "timeout_ms": transaction.timeout_ms,
+        "partitions": len(transaction.partitions),
+    }
+    return Tell("transaction-timed-out", fields)
 
 
 def _end_error(event: asked.EndTxn, code: int) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafkad.coordinator import events
 from pykafkad.errors import name
 from pykafkad.wire import messages
-from tests.coordinator.world import World
+from tests.coordinator.world import HeartbeatingMember, World
 
 
 class Partition:
@@ -48,11 +48,11 @@ class Cluster:
         return self.made.to_bytes(16, "big")
 
 
-class Member:
+class Member(HeartbeatingMember):
     """A member as a client keeps it: it applies each answer, and owns what it was given."""
 
     def __init__(self, world, member_id, group="g", instance=None, topics=("t",), regex=None, assignor=None, rack=None):
-        self.world = world
+        super().__init__(world)
         self.member_id = member_id
         self.group = group
         self.instance = instance
@@ -62,7 +62,6 @@ class Member:
         self.rack = rack
         self.epoch = 0
         self.owned = {}
-        self.last = None
 
     def request(self, **changes):
         """The fields of the next heartbeat."""
@@ -90,24 +89,17 @@ class Member:
             for topic_id, partitions in self.owned.items()
         ]
 
-    def beat(self, **changes):
-        """Send a heartbeat and apply its answer. Returns the name of its error."""
-        return self.take(self.world.beat(self.request(**changes)))
+    def accept(self, answer):
+        self.member_id, self.epoch = answer.member_id, answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = {row.topic_id: set(row.partitions) for row in answer.assignment.topic_partitions}
 
-    def take(self, answer):
-        self.last = answer
-        error = name(answer.error_code)
-        if error == "NONE":
-            self.member_id, self.epoch = answer.member_id, answer.member_epoch
-            if answer.assignment is not None:
-                self.owned = {row.topic_id: set(row.partitions) for row in answer.assignment.topic_partitions}
-        elif error in ("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"):
-            self.epoch, self.owned = 0, {}
-        return error
+    def forget(self):
+        self.epoch, self.owned = 0, {}
 
     def leave(self, static=False):
         error = name(self.world.beat(self.request(member_epoch=-2 if static else -1)).error_code)
-        self.epoch, self.owned = 0, {}
+        self.forget()
         return error
 
     def change(self, topics=None, regex=None):
@@ -133,6 +125,7 @@ class ConsumerWorld(World):
     """A `World` with a cluster. `topics` are names with numbers of partitions."""
 
     def __init__(self, seed=1, topics=(("t", 6),), **settings):
+        self.may_describe = None
         self.metadata = Cluster()
         for topic, count in topics:
             self.metadata.topics[topic] = Topic(topic, self.metadata.new_id(), count)
@@ -140,8 +133,9 @@ class ConsumerWorld(World):
 
     def beat(self, request, client="client"):
         token = self.token()
-        self.send(events.ConsumerGroupHeartbeat(token, request, client, "/127.0.0.1"))
-        return self.replies[token]
+        self.send(events.ConsumerGroupHeartbeat(token, request, client, "/127.0.0.1", self.may_describe))
+        self.last_token = token
+        return self.answered(token)
 
     def member(self, member_id, **options):
         return Member(self, member_id, **options)

@@ -126,6 +126,16 @@ def test_a_static_member_that_stays_away_is_removed():
     assert not world.group.members and not world.group.owners
 
 
+def test_a_refused_return_does_not_keep_a_static_member_for_ever():
+    world = ConsumerWorld()
+    (one,) = world.joined("one", instance="1")
+    one.leave(static=True)
+    assert world.member("two", instance="1", topics=None, regex="(").beat() == "INVALID_REGULAR_EXPRESSION"
+    assert set(world.group.members) == {"one"}
+    world.advance(46)
+    assert not world.group.members
+
+
 # Time-outs.
 
 
@@ -216,6 +226,21 @@ def test_a_pattern_is_held_against_the_topics_after_the_answer():
     assert member.partitions == {("u", 0)} and not world.group.patterns
 
 
+def test_a_pattern_matches_what_the_caller_may_know_of():
+    """The caller whose heartbeat begins the matching, also when its topics are looked at again."""
+    world = ConsumerWorld(topics=(("t-1", 1), ("t-2", 1)))
+    world.may_describe = {"t-1", "t-3"}.__contains__
+    member = world.member("member", topics=None, regex="t-.*")
+    member.beat()
+    world.settle(member, rounds=1)
+    assert member.partitions == {("t-1", 0)} and world.group.patterns["t-.*"].topics == {"t-1"}
+    world.create("t-3", 1)
+    world.create("t-4", 1)
+    world.advance(10)
+    world.settle(member)
+    assert member.partitions == {("t-1", 0), ("t-3", 0)}
+
+
 def test_many_topics_are_looked_at_in_several_steps():
     world = ConsumerWorld(topics=tuple((f"t{number}", 1) for number in range(NAMES_PER_STEP + 1)))
     member = world.member("member", topics=None, regex="t1")
@@ -287,6 +312,38 @@ def test_a_commit_with_an_older_epoch_counts_for_what_the_member_had_then():
     assert member.epoch == old + 1
     assert world.commit({("t", 0): 1}, member_id="member", generation=old) == ["NONE"]
     assert world.commit({("t", 6): 1}, member_id="member", generation=old) == ["STALE_MEMBER_EPOCH"]
+    # The epoch of a partition that is refused for its metadata is not looked at, nor that of an unknown one.
+    too_long = "x" * 4_097
+    refused = world.commit({("t", 6): 1, ("u", 0): 1}, member_id="member", generation=old, metadata=too_long)
+    assert refused == ["OFFSET_METADATA_TOO_LARGE"] * 2
+    assert world.commit({("t", 6): 1}, member_id="other", generation=old, metadata=too_long) == ["UNKNOWN_MEMBER_ID"]
+
+
+def test_transactional_commits_follow_the_same_rules():
+    """With the error that transactional producers know."""
+    world = ConsumerWorld()
+    (member,) = world.joined("member")
+    old = member.epoch
+    world.grow("t", 7)
+    world.settle(member)
+    assert member.epoch == old + 1
+
+    def commit(partition, epoch, member_id="member", topic="t", **options):
+        return world.commit_transactional({(topic, partition): 1}, member_id=member_id, generation=epoch, **options)
+
+    assert commit(6, member.epoch) == ["NONE"]
+    assert commit(0, old) == ["NONE"], "it had the partition then"
+    assert commit(6, old) == ["ILLEGAL_GENERATION"]
+    assert commit(0, old, topic="gone") == ["ILLEGAL_GENERATION"]
+    assert commit(6, old, metadata="x" * 4097) == ["OFFSET_METADATA_TOO_LARGE"], "it is not committed anyway"
+    assert commit(0, member.epoch, "x") == ["UNKNOWN_MEMBER_ID"]
+
+
+def test_a_transactional_commit_without_group_metadata_is_accepted():
+    """Producers from before KIP-447 send none, also for groups that have members."""
+    world = ConsumerWorld()
+    world.joined("member")
+    assert world.commit_transactional({("t", 0): 5}) == ["NONE"]
 
 
 def test_offsets_are_read_with_the_members_epoch():

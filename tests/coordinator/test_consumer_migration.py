@@ -306,7 +306,7 @@ def settled(shard):
     }
 
 
-@pytest.mark.parametrize("seed", seeds.sampled(range(60), 6))
+@pytest.mark.parametrize("seed", seeds.sampled(range(60), 20))
 def test_random_lives_of_mixed_groups(seed):
     """Members of both protocols come and go: replay equals live, and no partition has two owners."""
     random = Random(seed)

@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad.coordinator import record_codec
 from pykafkad.coordinator.offsets import CommittedOffset
-from pykafkad.coordinator.shard import GroupShard
+from pykafkad.coordinator.shard import RECORDS_PER_STEP, GroupShard
 from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, control_key
 from tests.coordinator.world import Settings, batch
 
@@ -77,6 +77,17 @@ def test_a_commit_made_while_a_transaction_was_open_is_newer_than_those_of_the_t
 def test_an_offset_that_was_deleted_while_a_transaction_was_open_stays_deleted():
     shard = loaded(transaction(0, commit(5)), batch(1, [commit(9)]), batch(2, tombstones()), marker(4, CONTROL_COMMIT))
     assert offset(shard) is None and shard.groups == {}
+
+
+def test_a_long_transaction_is_read_in_steps():
+    """Neither what is pending nor what ends without an effect holds the loop."""
+    shard = GroupShard(0, Settings(), None)
+    count = 5 * RECORDS_PER_STEP
+    batches = [transaction(offset, commit(offset, offset % count)) for offset in range(2 * count)]
+    batches += [marker(2 * count + offset, CONTROL_ABORT, producer_id=8) for offset in range(count)]
+    steps = sum(1 for _ in shard.load_in_steps(batches))
+    assert steps >= 2 * count // RECORDS_PER_STEP + 2 * (count // RECORDS_PER_STEP)
+    assert shard.offsets.is_pending("g", "t", 1)
 
 
 def test_a_marker_without_a_transaction_is_ignored():

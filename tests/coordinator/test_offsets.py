@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import record_codec
+from pykafkad.coordinator import events, offset_deletion, record_codec
 from pykafkad.coordinator.events import TopicsDeleted
-from pykafkad.effects import TimerFired
+from pykafkad.coordinator.shard import RECORDS_PER_APPEND
+from pykafkad.effects import Append, TimerFired
 from pykafkad.errors import name
 from pykafkad.wire import messages
-from tests.coordinator.world import TOPIC_ID, World, subscription
+from pykafkad.wire.batch import build_batch
+from tests.coordinator.world import TOPIC_ID, World, error, subscription
 
 DAY_MS = 86_400_000
 
@@ -221,14 +223,13 @@ def test_an_empty_group_is_deleted_with_its_offsets():
     assert set(world.timers) == {("expiry",)}
 
 
-def test_offsets_of_deleted_topics_are_deleted_in_batches_but_not_those_of_later_topics():
+def test_offsets_of_deleted_topics_are_deleted_but_not_those_of_later_topics():
     world = World()
-    for start in range(0, 2500, 500):
-        world.commit({("t", p): 1 for p in range(start, start + 500)})
+    world.commit({("t", p): 1 for p in range(700)})
     world.send(TopicsDeleted([("t", b"another topic id")]))
     assert world.committed("t", 0) == 1
-    effects = world.send(TopicsDeleted([("t", TOPIC_ID)]))
-    assert [len(effect.records) for effect in effects] == [1000, 1000, 500]
+    world.send(TopicsDeleted([("t", TOPIC_ID)]))
+    world.advance(0)
     assert world.committed("t", 0) is None and world.state() == "Empty"
 
 
@@ -244,6 +245,18 @@ def test_offsets_of_a_simple_consumer_expire_after_their_last_commit():
     assert (world.committed("t", 0), world.committed("t", 1)) == (None, 1)
     pass_time(world, 6)
     assert world.state() is None
+
+
+def test_many_offsets_expire_in_several_steps():
+    """One step must not hold the loop."""
+    world = World()
+    for number in range(RECORDS_PER_APPEND):
+        world.commit({("t", 0): 1}, group=f"g{number}")
+    written = len(world.log)
+    pass_time(world, 8)
+    assert RECORDS_PER_APPEND <= len(world.log) - written <= RECORDS_PER_APPEND + 2
+    world.advance(1)
+    assert world.shard.groups == {} and len(world.log) - written == 2 * RECORDS_PER_APPEND
 
 
 def test_offsets_of_a_group_expire_after_it_becomes_empty():
@@ -335,3 +348,140 @@ def test_the_stored_commit_is_version_4_with_the_topic_id():
     assert (record.key.group, record.key.topic, record.key.partition) == ("g", "t", 3)
     assert (record.value.offset, record.value.leader_epoch, record.value.metadata) == (9, 7, "m")
     assert record.value.topic_id == TOPIC_ID and record.value.commit_timestamp == world.clock.now_ms()
+
+
+# Groups and topics with many offsets.
+
+
+def many(world, count, group="g", topic="t"):
+    for start in range(0, count, 500):
+        offsets = {(topic, partition): 1 for partition in range(start, min(start + 500, count))}
+        assert set(world.commit(offsets, group=group)) == {"NONE"}
+
+
+def appended(effects):
+    return [len(effect.records) for effect in effects if type(effect) is Append]
+
+
+def test_a_group_with_many_offsets_is_deleted_in_steps_and_wholly_or_not_at_all():
+    world = World()
+    many(world, 1_700)
+    token = world.token()
+    effects = world.send(events.DeleteGroup(token, "g"))
+    steps = 1
+    while offset_deletion.TIMER_DELETION in world.timers:
+        assert appended(effects) == [] and token not in world.replies
+        assert set(world.shard.deleting) == {"g"} and len(world.shard.deleting["g"].records) == 500 * steps
+        assert world.replayed().offsets.count("g") == 1_700, "a broker that fails here has all of them"
+        del world.timers[offset_deletion.TIMER_DELETION]
+        effects = world.send(TimerFired(offset_deletion.TIMER_DELETION))
+        steps += 1
+    (append,) = [effect for effect in effects if type(effect) is Append]
+    assert steps == 4 and len(append.records) == 1_701, "the last one is the group's own"
+    assert append.body == build_batch([record_codec.encode(each) for each in append.records])[61:]
+    assert error(world.replies[token]) == "NONE" and not world.shard.deleting
+    assert world.shard.groups == world.replayed().groups == {}
+    many(world, 3)
+    assert world.delete_group() == "NONE", "few are deleted at once"
+
+
+def test_a_group_whose_offsets_are_deleted_at_once_is_one_batch_too():
+    world = World()
+    many(world, RECORDS_PER_APPEND)
+    effects = world.send(events.DeleteGroup(world.token(), "g"))
+    assert appended(effects) == [RECORDS_PER_APPEND + 1]
+
+
+def test_a_group_of_which_not_even_the_tombstones_fit_into_a_batch_stays():
+    """Kafka answers so, too, and deletes nothing."""
+    world = World()
+    many(world, 1_200)
+    world.settings.message_max_bytes = 15_000
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    world.advance(0)
+    assert error(world.replies[token]) == "UNKNOWN_SERVER_ERROR" and not world.shard.deleting
+    assert world.shard.offsets.count("g") == world.replayed().offsets.count("g") == 1_200
+    world.settings.message_max_bytes = 100_000
+    world.send(events.DeleteGroup(token := world.token(), "g"))
+    world.advance(0)
+    assert error(world.replies[token]) == "NONE" and world.replayed().groups == {}
+
+
+def test_what_is_committed_and_expires_while_a_group_is_deleted():
+    """No request reaches the group meanwhile, but one may have been on its way."""
+    world = World()
+    many(world, 1_200)
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    world.commit({("t", 5): 7, ("t", 1_200): 7, ("u", 0): 7})
+    world.send(events.TopicsDeleted([("t", TOPIC_ID)]))
+    world.advance(0)
+    assert error(world.replies[token]) == "NONE"
+    assert world.shard.groups == world.replayed().groups == {} and world.replayed().offsets.by_group == {}
+    assert world.shard.offsets.by_group == {}
+
+
+def test_a_group_that_expires_while_it_is_deleted_is_gone():
+    world = World()
+    many(world, 1_200)
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    pass_time(world, 8)
+    assert world.shard.groups == {}
+    world.advance(0)
+    assert error(world.replies[token]) == "NONE" and world.replayed().groups == {} == world.shard.groups
+
+
+def test_offsets_of_open_transactions_go_with_their_group_too():
+    world = World()
+    many(world, 1_200)
+    world.commit_transactional({("t", 0): 5, ("t", 1_300): 5})
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    world.end_transaction()
+    world.advance(0)
+    assert error(world.replies[token]) == "NONE"
+    assert world.shard.groups == {} and world.shard.offsets.by_group == {}
+    assert not world.replayed().offsets.by_group
+
+
+def test_a_group_that_is_not_empty_any_more_stays():
+    """No request reaches the group meanwhile, but one may have been on its way."""
+    world = World()
+    many(world, 1_200)
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    world.join()
+    world.advance(0)
+    assert error(world.replies[token]) == "NON_EMPTY_GROUP" and "g" in world.shard.groups
+
+
+def test_a_deletion_ends_with_its_shard():
+    world = World()
+    many(world, 1_200)
+    token = world.token()
+    world.send(events.DeleteGroup(token, "g"))
+    world.send(events.Resigned())
+    assert error(world.replies[token]) == "NOT_COORDINATOR"
+    assert appended(world.send(TimerFired(offset_deletion.TIMER_DELETION))) == []
+
+
+def test_many_offsets_of_a_topic_are_deleted_in_steps():
+    world = World()
+    many(world, 1_300)
+    many(world, 700, group="h")
+    many(world, 5, group="h", topic="u")
+    effects = world.send(events.TopicsDeleted([("t", TOPIC_ID)]))
+    assert appended(effects) == [499], "a group that is looked at counts like an offset"
+    world.send(events.TopicsDeleted([("u", TOPIC_ID)]))
+    # The topic is created anew, and read.
+    assert world.commit({("t", 1_299): 77, ("t", 5): 78}, group="g") == ["NONE"] * 2
+    sizes = []
+    while offset_deletion.TIMER_DELETION in world.timers:
+        del world.timers[offset_deletion.TIMER_DELETION]
+        sizes += appended(world.send(TimerFired(offset_deletion.TIMER_DELETION)))
+    assert max(sizes) <= 500 and 499 + sum(sizes) == 1_300 - 1 + 700 + 5
+    assert world.committed("t", 1_299) == 77 and world.committed("t", 5) == 78
+    assert world.shard.offsets.count("g") == 2 and world.shard.offsets.count("h") == 0
+    assert world.replayed().offsets.by_group.keys() == {"g"}

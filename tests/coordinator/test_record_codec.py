@@ -36,7 +36,7 @@ def test_the_bytes_of_a_commit_equal_kafkas():
 
 
 def test_records_of_other_group_protocols_are_ignored():
-    assert record_codec.decode(b"\x00\x11\x00\x01g", b"\x00\x00") is None
+    assert record_codec.decode(b"\x00\x63\x00\x01g", b"\x00\x00") is None
 
 
 def test_a_commit_of_a_very_old_cluster_is_decoded():

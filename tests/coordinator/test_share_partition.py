@@ -340,7 +340,7 @@ class Life:
     def cut(self) -> None:
         """The log's beginning is deleted."""
         if self.random.random() < 0.1:
-            self.world.move_log_start(self.world.partition.start_offset + self.random.randrange(10))
+            self.world.move_log_start(min(self.world.partition.start_offset + self.random.randrange(10), self.end))
 
     def drain(self) -> None:
         """In the end every record is done with."""

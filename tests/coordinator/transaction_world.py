@@ -6,10 +6,10 @@ from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.coordinator import events, transaction_events as asked, transaction_records
 from pykafkad.coordinator.transaction_shard import TransactionShard
-from pykafkad.effects import Append, Reply, SetTimer, TimerFired, WriteMarkers
+from pykafkad.effects import Append, Reply, SetTimer, Tell, WriteMarkers
 from pykafkad.errors import name
 from pykafkad.wire import messages
-from tests.coordinator.world import as_batches
+from tests.coordinator.world import TimedWorld, as_batches
 
 
 class Settings:
@@ -21,7 +21,7 @@ class Settings:
     message_max_bytes = 1_048_588
 
 
-class TransactionWorld:
+class TransactionWorld(TimedWorld):
     """A shard, its log as bytes, its timers, the replies by token, and the markers in the partitions.
 
     `outcome(partition)` says what the write of a marker comes to; `held` markers are written by `write_markers`."""
@@ -38,6 +38,7 @@ class TransactionWorld:
         self.timers: dict[object, float] = {}
         self.replies: dict[object, object] = {}
         self.tokens = 0
+        self.told: list[tuple[str, dict[str, object]]] = []
         self.markers: list[tuple[tuple[str, int], int, int, bool]] = []
         self.held: list[WriteMarkers] = []
         self.holds_markers = False
@@ -72,6 +73,8 @@ class TransactionWorld:
                 self.timers[effect.key] = effect.at
             elif type(effect) is WriteMarkers:
                 self.held.append(effect)
+            elif type(effect) is Tell:
+                self.told.append((effect.event, effect.fields))
             else:
                 raise AssertionError(effect)
         if not self.holds_markers:
@@ -88,17 +91,6 @@ class TransactionWorld:
                 if not outcome[place]:
                     self.markers.append((place, effect.producer_id, effect.producer_epoch, effect.is_commit))
             self.send(asked.MarkersWritten(effect.transactional_id, effect.producer_id, effect.producer_epoch, outcome))
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass, and fire the timers that become due, in order."""
-        until = self.clock.now() + seconds
-        while self.timers and min(self.timers.values()) <= until:
-            key, at = min(self.timers.items(), key=lambda entry: entry[1])
-            self.clock.advance(max(at - self.clock.now(), 0.0))
-            self.clock._now = max(self.clock._now, at)
-            del self.timers[key]
-            self.send(TimerFired(key))
-        self.clock.advance(until - self.clock.now())
 
     def replayed(self) -> TransactionShard:
         """A fresh shard loaded from the bytes of the log."""

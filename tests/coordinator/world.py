@@ -7,7 +7,7 @@ from random import Random
 from pykafkad.clock import ManualClock
 from pykafkad.coordinator import events, record_codec
 from pykafkad.coordinator.shard import GroupShard
-from pykafkad.effects import Append, CancelTimer, Reply, SetTimer, TimerFired
+from pykafkad.effects import Append, CancelTimer, Compute, Later, Reply, SetTimer, Tell, TimerFired
 from pykafkad.errors import name
 from pykafkad.wire import messages
 from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, BatchHeader, build_batch, control_key, parse_header
@@ -37,14 +37,57 @@ class Settings:
     group_consumer_assignors = ("uniform", "range")
     group_consumer_migration_policy = "bidirectional"
     group_consumer_regex_refresh_interval_ms = 600_000
+    group_streams_session_timeout_ms = 45_000
+    group_streams_min_session_timeout_ms = 45_000
+    group_streams_max_session_timeout_ms = 60_000
+    group_streams_heartbeat_interval_ms = 5_000
+    group_streams_min_heartbeat_interval_ms = 5_000
+    group_streams_max_heartbeat_interval_ms = 15_000
+    group_streams_assignment_interval_ms = 1_000
+    group_streams_min_assignment_interval_ms = 0
+    group_streams_max_assignment_interval_ms = 15_000
+    group_streams_initial_rebalance_delay_ms = 3_000
+    group_streams_num_standby_replicas = 0
+    group_streams_max_standby_replicas = 2
+    group_streams_max_size = 2**31 - 1
     message_max_bytes = 1_048_588
     offset_metadata_max_bytes = 4_096
     offsets_retention_minutes = 10_080
     offsets_retention_check_interval_ms = 600_000
 
 
-class World:
-    """A shard, its log as bytes, its timers, and the replies by token."""
+class Due:
+    """The key of a timer that stands for an `effects.Later`."""
+
+    def __init__(self, later: Later) -> None:
+        self.event = later.event
+
+
+class TimedWorld:
+    """A machine with its timers; `send` feeds it."""
+
+    clock: ManualClock
+    timers: dict[object, float]
+
+    def send(self, event: object) -> list[object]:
+        raise NotImplementedError
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, and fire the timers that become due, in order."""
+        until = self.clock.now() + seconds
+        while self.timers and min(self.timers.values()) <= until:
+            key, at = min(self.timers.items(), key=lambda entry: entry[1])
+            self.clock.advance(max(at - self.clock.now(), 0.0))
+            # Rounding may leave the clock just before the deadline. The shell never fires a timer early.
+            self.clock._now = max(self.clock._now, at)
+            del self.timers[key]
+            self.send(key.event if isinstance(key, Due) else TimerFired(key))
+        self.clock.advance(until - self.clock.now())
+
+
+class World(TimedWorld):
+    """A shard, its log as bytes, its timers, and the replies by token. `computing` are the computations under way; a
+    request that waits for one has it ended, unless `chance` decides that it waits."""
 
     metadata: object = None
 
@@ -58,8 +101,12 @@ class World:
         self.log: list[tuple] = []
         self.timers: dict[object, float] = {}
         self.replies: dict[object, object] = {}
+        self.computing: list[Compute] = []
+        self.chance: Random | None = None
+        self.heartbeats: list[object] = []
         self.tokens = 0
         self.timer_sets = 0
+        self.told: list[tuple[str, dict[str, object]]] = []
         self.send(events.Loaded(self.metadata))
 
     # Events.
@@ -86,21 +133,37 @@ class World:
                 self.timers[effect.key] = effect.at
             elif type(effect) is CancelTimer:
                 self.timers.pop(effect.key, None)
+            elif type(effect) is Compute:
+                self.computing.append(effect)
+            elif type(effect) is Tell:
+                self.told.append((effect.event, effect.fields))
+            elif type(effect) is Later:
+                self.timers[Due(effect)] = self.clock.now()
             else:
-                raise AssertionError(effect)
+                self.perform(effect)
         return effects
 
-    def advance(self, seconds: float) -> None:
-        """Let time pass, and fire the timers that become due, in order."""
-        until = self.clock.now() + seconds
-        while self.timers and min(self.timers.values()) <= until:
-            key, at = min(self.timers.items(), key=lambda entry: entry[1])
-            self.clock.advance(max(at - self.clock.now(), 0.0))
-            # Rounding may leave the clock just before the deadline. The shell never fires a timer early.
-            self.clock._now = max(self.clock._now, at)
-            del self.timers[key]
-            self.send(TimerFired(key))
-        self.clock.advance(until - self.clock.now())
+    def compute(self, steps: int = 10**6) -> None:
+        """Go on with the computations, as the shell does in its turns."""
+        for _ in range(steps):
+            if not self.computing:
+                break
+            try:
+                next(self.computing[0].steps)
+            except StopIteration as stop:
+                self.send(self.computing.pop(0).then(stop.value))
+        self.advance(0)
+
+    def answered(self, token: object) -> object:
+        """The answer to a heartbeat, or None while it waits."""
+        self.heartbeats.append(token)
+        if self.computing and (self.chance is None or self.chance.random() < 0.4):
+            self.compute()
+        return self.replies.get(token) if self.chance else self.replies[token]
+
+    def perform(self, effect: object) -> None:
+        """Perform an effect that only one type of groups has."""
+        raise AssertionError(effect)
 
     def replayed(self) -> GroupShard:
         """A fresh shard loaded from the bytes of the log."""
@@ -110,6 +173,14 @@ class World:
 
     def restart(self) -> None:
         """Drop all state but the log."""
+        if self.shard.computations:
+            ended = self.shard.step(events.Resigned(), self.clock.now(), self.clock.now_ms())
+            for reply in [effect for effect in ended if type(effect) is Reply]:
+                assert reply.token not in self.replies
+                self.replies[reply.token] = reply.message
+            for effect in self.computing:
+                assert list(effect.steps) == [], "a computation goes on that nobody wants"
+            self.computing.clear()
         self.shard = self.replayed()
         self.shard.random = self.random
         self.timers.clear()
@@ -367,3 +438,36 @@ def subscription(*topics: str) -> bytes:
 def error(answer: object) -> str:
     """The name of an answer's error."""
     return name(answer.error_code)
+
+
+class HeartbeatingMember:
+    """A member as a client keeps it. A subclass says what its next heartbeat is (`request`), what an answer gives it
+    (`accept`), and what it loses when it is fenced (`forget`). `last` is the last answer."""
+
+    def __init__(self, world):
+        self.world = world
+        self.last = None
+        self.waiting = None
+
+    def beat(self, **changes):
+        """Send a heartbeat and apply its answer. Returns the name of its error, or WAITING."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None and waiting in self.world.replies:
+            return self.take(self.world.replies[waiting])
+        if waiting is not None and self.world.chance.random() < 0.7:
+            self.waiting = waiting
+            return "WAITING"
+        return self.take(self.world.beat(self.request(**changes)))
+
+    def take(self, answer):
+        """Apply an answer; None is one that waits. Returns as `beat` does."""
+        if answer is None:
+            self.waiting = self.world.last_token
+            return "WAITING"
+        self.last = answer
+        error = name(answer.error_code)
+        if error == "NONE":
+            self.accept(answer)
+        elif error in ("FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"):
+            self.forget()
+        return error
