@@ -15,7 +15,7 @@ from pykafkad.errors import StartFailure, StorageFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Buffer = bytes | bytearray | memoryview
 
@@ -153,6 +153,9 @@ class Disk:
         Raises KafkaError where there is a bound and no room below it, unless the file may grow `beyond_bound`. The real
         disk says so only when it is written to."""
         return NO_BOUND
+
+    def tell_when_full(self, tell: Callable[[int, int], None]) -> None:
+        """Call `tell(used_bytes, max_bytes)` when `reserve` refuses, but not again and again."""
 
     def read(self, path: str) -> bytes | None:
         """The whole content of a small file; None when there is no such file."""

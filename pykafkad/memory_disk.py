@@ -16,7 +16,7 @@ from pykafkad.errors import KafkaError, StorageFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from pykafkad.clock import Clock
@@ -30,6 +30,10 @@ _STRIDE_BYTES = 64 * 1024
 _SMALL_BYTES = 64 * 1024
 """A file up to this size that nobody has open gives its descriptor back: so there are fewer of them than the bound has
 such pieces."""
+
+
+TELL_AGAIN_SECONDS = 60.0
+"""How long nobody is told again that the bound is reached."""
 
 
 class _Content:
@@ -135,13 +139,15 @@ class MemoryDisk(Disk):
     """The methods of `Disk`; everything is gone with the process. `used_bytes` never passes `max_bytes` by what was
     reserved."""
 
-    __slots__ = ("_root", "clock", "max_bytes", "used_bytes")
+    __slots__ = ("_root", "_tell_again_at", "_tell_full", "clock", "max_bytes", "used_bytes")
 
     def __init__(self, max_bytes: int, clock: Clock) -> None:
         self.max_bytes = max_bytes
         self.clock = clock
         self.used_bytes = 0
         self._root: dict[str, Entry] = {}
+        self._tell_full: Callable[[int, int], None] | None = None
+        self._tell_again_at = 0.0
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -190,10 +196,17 @@ class MemoryDisk(Disk):
             if beyond_bound or self.used_bytes - content.charged + wanted <= self.max_bytes:
                 content.charge(max(wanted, content.charged))
                 return content.charged
+        now = self.clock.now()
+        if self._tell_full is not None and now >= self._tell_again_at:
+            self._tell_again_at = now + TELL_AGAIN_SECONDS
+            self._tell_full(self.used_bytes, self.max_bytes)
         raise KafkaError(
             errors.KAFKA_STORAGE_ERROR,
             f"memory is full: {self.used_bytes} of pykafkad.memory.max.bytes={self.max_bytes} bytes are in use",
         )
+
+    def tell_when_full(self, tell: Callable[[int, int], None]) -> None:
+        self._tell_full = tell
 
     def read(self, path: str) -> bytes | None:
         found = self._entry(path)

@@ -1,6 +1,7 @@
 """The disk in memory behaves like the real one, call by call, and refuses data beyond its limit."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,6 +170,28 @@ def test_at_the_limit_producers_get_an_error_and_other_requests_are_served(world
     world.runtime.offload.close()
     answer = ask(world)
     assert (answer.error_code, answer.base_offset) == (0, 2), "what was refused used no offset"
+
+
+def test_the_log_says_at_the_limit_that_producers_will_retry(world):
+    """Once in a while, not with each retry."""
+    lines = []
+    world.broker.logs.sink = SimpleNamespace(line=lambda *line: lines.append(line))
+    for _ in range(3):
+        ask(world)
+    assert lines == []
+    for _ in range(5):
+        ask(world)
+    ((level, name, event, fields),) = lines
+    assert (level, name, event, fields["max_bytes"]) == (
+        "warning",
+        "storage",
+        "memory-full",
+        world.runtime.disk.max_bytes,
+    )
+    assert "retry" in fields["consequence"]
+    world.runtime.disk.clock.advance(60)
+    ask(world)
+    assert len(lines) == 2
 
 
 def test_a_refused_idempotent_batch_may_be_retried(world):

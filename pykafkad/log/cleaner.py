@@ -271,7 +271,7 @@ def _clean_group(
     try:
         for segment in group:
             yield from compaction.copy_segment(run, segment, target, io, log.settings.index_interval_bytes)
-        target.aborted, run.transactions.kept = run.transactions.kept, []
+        target.aborted, run.transactions.kept = txn_index.AbortedTransactions(run.transactions.kept), []
         modified_ms = log.segments[0].disk.modified_ms(group[-1].file.path)
         yield lambda: swap.finish(target, modified_ms)
         swap.replace(log, group, target, now_ms)

@@ -243,12 +243,12 @@ class LogDirectory:
         return self._rename_for_removal(key)
 
     def adopt(self, log: PartitionLog, name: str) -> None:
-        """Take over a log that has moved here: the folder `name` becomes the partition's folder."""
+        """Take over a log that has moved here: the folder `name` becomes the partition's folder. The new name is not
+        synced."""
         key = log.topic, log.partition
         self._rename_deleted_folder(key)
         self._offsets.begin_anew(key, log.log_start_offset)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
-        self.disk.sync_directory(self.path)
         self._on_disk.add(key)
         self.logs[key] = log
 

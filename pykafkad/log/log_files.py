@@ -44,9 +44,8 @@ LOADED_SLOTS = (
     "_snapshot_offset",
 )
 
-# The broker's own topics may pass the bound of the disk's free space: they are small, and deleting records to make room
-# needs them.
-_OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__transaction_state"))
+# These may pass the bound of the disk's free space: they are small, and deleting records to make room needs them.
+_OWN_TOPICS = frozenset(("__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state"))
 
 
 class LogFiles(LogSegments):
@@ -55,12 +54,12 @@ class LogFiles(LogSegments):
     `writer`, if the log has one, writes large batches beside the loop (`large_writes.py`). `writes_under_way` are those
     that have not ended, and `write_failure` is set by the first that fails.
 
-    `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only a restart
-    ends this state, because only recovery finds out what the disk holds. `has_aborted` says whether a segment may hold
-    the marker of an aborted transaction. `name_changes` counts the files that were added to or removed from the folder;
-    the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name may not be synced.
-    `late_snapshot` is the path and content of a producer snapshot that the next sync job writes. An unopened log has no
-    segment to remove by retention before `due_ms`."""
+    `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only recovery
+    ends this state, at a start or by `reopening.py`: it finds out what the disk holds. `has_aborted` says whether a
+    segment may hold the marker of an aborted transaction. `name_changes` counts the files that were added to or removed
+    from the folder; the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name
+    may not be synced. `late_snapshot` is the path and content of a producer snapshot that the next sync job writes. An
+    unopened log has no segment to remove by retention before `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -138,14 +137,16 @@ class LogFiles(LogSegments):
 
     # -- loading and settings ------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Open the files. After an unclean stop this recovers the log from its recovery point on.
+    def load(self, known: recovery.Checkpointed | None = None, loaded: recovery.Loaded | None = None) -> None:
+        """Open the files. After an unclean stop this recovers the log from its recovery point on. If that was done
+        already, `loaded` is what was made of `known`.
 
         Raises `StorageFailure`, and the log is offline from then on. For a failure that passes, such as a lack of
         descriptors, the log stays in service and the next use tries again."""
         now_ms = self._services.clock.now_ms()
+        known = self._initial = known or self._initial
         try:
-            loaded = recovery.load(self._disk, self.directory, self.topic_id, self._initial, self.settings, now_ms)
+            loaded = loaded or recovery.load(self._disk, self.directory, self.topic_id, known, self.settings, now_ms)
         except StorageFailure as failure:
             if not failure.is_passing:
                 self.offline = failure.copy()
@@ -252,8 +253,7 @@ class LogFiles(LogSegments):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _borrow(self) -> memoryview:
-        # All logs of a directory share gather buffers and keep them: new memory in each turn would cost more in page
-        # faults than the copy costs.
+        # A directory's logs share gather buffers and keep them: page faults of new memory cost more than the copy.
         pool = self._gather_pool
         return pool.pop() if pool else memoryview(bytearray(GATHER_SIZE_BYTES))
 
@@ -479,8 +479,14 @@ class LogFiles(LogSegments):
         self.closed = True
 
     def relocate(self, directory: str, services: LogServices) -> None:
-        """Switch to the same files in another directory. No batch may be waiting to be written."""
+        """Switch to the same files in another directory, whose names the next sync counts as new. No batch may be
+        waiting to be written."""
         self.directory = directory
+        self.is_new = True
+        self.name_changes += 1
+        if self.late_snapshot is not None:
+            path, snapshot = self.late_snapshot
+            self.late_snapshot = f"{directory}/{path.rpartition('/')[2]}", snapshot
         self._services = services
         self._disk = services.disk
         self._gather_pool = services.gather_pool

@@ -2,10 +2,13 @@
 
 The copy has the same files, byte for byte. At the end only the files and the path of the open log change; its offsets,
 indexes and producers stay, and so does the log object that others hold. The copying runs on another thread in steps of
-`STEP_BYTES`, which the loop plans. Segments that the cleaner or retention replaces meanwhile are recognised by their
-changed file and copied again. A broker copies one log at a time, in the order in which the moves were asked for
-(`MoveQueue`). The folder has Kafka's name, `<topic>-<partition>.<32 hex>-future`, so a start recognises
-an interrupted move."""
+`STEP_BYTES`, which the loop plans. Segments that the cleaner replaces meanwhile are copied again. A broker copies one
+log at a time, in the order in which the moves were asked for (`MoveQueue`). The folder has Kafka's name,
+`<topic>-<partition>.<32 hex>-future`, so a start recognises an interrupted move.
+
+What is synced in the old directory must be synced in the new one before the copy replaces the log. The last step syncs
+the copy, on the other thread too. It is repeated while the recovery point is above what it has synced, so whoever moves
+a log lets no sync of it begin while `is_copied` holds."""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from pykafkad.log.file_names import (
     TXN_INDEX_SUFFIX,
     file_prefix,
 )
+from pykafkad.log.syncing import EPOCHS_FILE, sync_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,9 +33,10 @@ if TYPE_CHECKING:
 
     from pykafkad.disk import File
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.log.segment import Segment
 
 STEP_BYTES = 1024 * 1024
-# At most this much is copied on the loop, in the step that also switches the log to the new directory.
+# About this much is copied on the loop, when the copy is synced and when the log is switched to it.
 LAST_BYTES = 256 * 1024
 # Small files per step.
 STEP_FILES = 16
@@ -49,10 +54,11 @@ def future_name(topic: str, partition: int, unique: int) -> str:
 class _Copy:
     """The copy of one segment's `.log` file: the first `size` bytes of `source` are in `file`."""
 
-    __slots__ = ("file", "size", "source")
+    __slots__ = ("file", "segment", "size", "source")
 
-    def __init__(self, source: File, file: File) -> None:
-        self.source = source
+    def __init__(self, segment: Segment, file: File) -> None:
+        self.segment = segment
+        self.source = segment.file
         self.file = file
         self.size = 0
 
@@ -66,7 +72,9 @@ class FutureReplica:
         "_known_index_files",
         "_name",
         "_rest_bytes",
+        "_synced_epochs",
         "_synced_offset",
+        "is_assigned",
         "log",
         "source",
         "target",
@@ -82,6 +90,9 @@ class FutureReplica:
         self._known_index_files: set[str] = set()
         self._rest_bytes: int | None = None
         self._synced_offset: int | None = None
+        self._synced_epochs = b""
+        self.is_assigned = False
+        """Whether the controller was asked to name the new directory in the metadata."""
         target.disk.make_directories(self.path)
         target.disk.write(f"{self.path}/{PARTITION_METADATA_FILE}", encode_partition_metadata(log.topic_id))
 
@@ -108,19 +119,19 @@ class FutureReplica:
         return log.written_end_offset
 
     def next_step(self) -> Callable[[], object] | None:
-        """The next piece of work for another thread; None when only `complete` and `take_place` are left."""
+        """The next piece of work for another thread; None when only `take_place` is left."""
         self._forget_replaced()
         missing = 0
         first: tuple[_Copy, int] | None = None
         for segment in self.log.segments:
             copy = self._copies.get(segment.base_offset)
             if copy is None:
-                copy = self._copies[segment.base_offset] = _Copy(segment.file, self._open(segment.base_offset))
+                copy = self._copies[segment.base_offset] = _Copy(segment, self._open(segment.base_offset))
             if copy.size < segment.written_size:
                 missing += segment.written_size - copy.size
                 first = first or (copy, min(STEP_BYTES, segment.written_size - copy.size))
         if missing <= LAST_BYTES and self._rest_bytes is None:
-            # `complete` copies what is appended from now on, because the copy of a log with constant appends would
+            # `_copy_rest` copies what is appended from now on, because the copy of a log with constant appends would
             # never be whole.
             self._rest_bytes = missing
         if first is not None and (self._rest_bytes is None or self._rest_bytes > 0 or missing > LAST_BYTES):
@@ -133,13 +144,38 @@ class FutureReplica:
         if self._index_files:
             names, self._index_files = self._index_files[:STEP_FILES], self._index_files[STEP_FILES:]
             return partial(self._copy_index_files, self.log.directory, names)
-        if self._synced_offset is None:
-            self._synced_offset = self.log.written_end_offset
-            return partial(_sync, [copy.file for copy in self._copies.values()])
+        if self._synced_offset is None or self.log.recovery_point > self._synced_offset:
+            return self._sync_step()
         return None
 
-    def complete(self) -> None:
-        """Copy and sync the rest, on the loop. From here on the copy can replace the partition's log."""
+    @property
+    def is_copied(self) -> bool:
+        """Whether only steps that sync the copy can be left, so that no sync of the log should begin any more. It ends
+        when the cleaner replaces a segment, which is then to be copied."""
+        return self._synced_offset is not None
+
+    def _sync_step(self) -> Callable[[], object]:
+        """Copy what is left, on the loop; the step syncs all of it."""
+        self._copy_rest()
+        log = self.log
+        self._synced_offset = log.written_end_offset
+        self._synced_epochs = log.epochs.to_text().encode()
+        files = [copy.file for copy in self._copies.values()]
+        return partial(self._sync, files, sorted(self._known_index_files), self._synced_epochs)
+
+    def _sync(self, files: list[File], names: list[str], epochs: bytes) -> None:
+        disk = self.target.disk
+        for file in files:
+            file.sync()
+        for name in names:
+            # Another step may have removed it together with its segment.
+            sync_if_there(disk, f"{self.path}/{name}")
+        disk.replace(f"{self.path}/{EPOCHS_FILE}", epochs)
+        disk.sync_directory(self.path)
+        # After a loss of power the copy may be all there is: its name must outlive that.
+        disk.sync_directory(self.target.path)
+
+    def _copy_rest(self) -> None:
         log = self.log
         log.before_change()
         log.write_pending()
@@ -147,25 +183,24 @@ class FutureReplica:
         for segment in log.segments:
             copy = self._copies.get(segment.base_offset)
             if copy is None:
-                copy = self._copies[segment.base_offset] = _Copy(segment.file, self._open(segment.base_offset))
+                copy = self._copies[segment.base_offset] = _Copy(segment, self._open(segment.base_offset))
             while copy.size < segment.written_size:
                 _copy(copy, min(STEP_BYTES, segment.written_size - copy.size))
         # The index files of segments that rolled since the last step.
         self._copy_index_files(log.directory, self._missing_index_files())
-        if self._synced_offset is None or log.written_end_offset > self._synced_offset:
-            # Everything that is synced in the old directory must be synced in the new one too.
-            _sync([copy.file for copy in self._copies.values()])
-        self.target.disk.sync_directory(self.path)
 
     def take_place(self) -> None:
-        """Switch the log to the copy; call this in the same turn as `complete`."""
+        """Copy what is left and switch the log to the copy, when no step is left. After a `StorageFailure` the log is
+        still the source's.
+
+        The old folder still has its name, which a start does not use, because the metadata names the new directory. It
+        may be removed after the target's path was synced."""
+        self._copy_rest()
         log = self.log
-        path = self.source.release(log)
         self.target.adopt(log, self._name)
         self._switch(f"{self.target.path}/{log.topic}-{log.partition}")
-        self.source.delete_directory_later(path, log.settings.file_delete_delay_ms)
-        log.epochs.changed = True
-        log.write_epochs()
+        # The next sync or checkpoint writes them.
+        log.epochs.changed = log.epochs.to_text().encode() != self._synced_epochs
 
     def discard(self) -> None:
         """Cancel the move and remove the folder."""
@@ -182,14 +217,18 @@ class FutureReplica:
             segment.directory = directory
 
     def _forget_replaced(self) -> None:
-        files = {segment.base_offset: segment.file for segment in self.log.segments}
+        segments = {segment.base_offset: segment for segment in self.log.segments}
         for base_offset, copy in list(self._copies.items()):
-            if files.get(base_offset) is not copy.source:
+            segment = segments.get(base_offset)
+            if segment is not copy.segment:
                 del self._copies[base_offset]
                 for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
                     path = file_prefix(self.path, base_offset) + suffix
                     self.target.disk.unlink(path)
                     self._known_index_files.discard(path.rpartition("/")[2])
+                if segment is not None:
+                    # It is copied beside the loop, and synced: the recovery point may be above it.
+                    self._index_files = self._rest_bytes = self._synced_offset = None
 
     def _open(self, base_offset: int) -> File:
         return self.target.disk.open(file_prefix(self.path, base_offset) + LOG_SUFFIX, create=True)
@@ -255,11 +294,6 @@ class MoveQueue:
         A rate of 0 stops all moves until the setting changes, which is looked at every `NO_RATE_SECONDS`."""
         pause = size_bytes / bytes_per_second if bytes_per_second > 0 else NO_RATE_SECONDS
         self.rest_until = now + (pause if pause > SHORTEST_PAUSE_SECONDS else 0)
-
-
-def _sync(files: list[File]) -> None:
-    for file in files:
-        file.sync()
 
 
 def _copy(copy: _Copy, size_bytes: int) -> int:

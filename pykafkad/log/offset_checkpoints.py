@@ -81,8 +81,9 @@ class OffsetCheckpoints:
 
     def begin_anew(self, key: tuple[str, int], log_start_offset: int = 0) -> None:
         """Call this before a new partition is made: after a kill, the offsets of an earlier partition of the same name
-        would truncate it. The checkpoints do not count until the next ones are written. Raises `StorageFailure`."""
-        if key in self.departed:
+        would truncate it. The checkpoints do not count until the next ones are written. A partition that comes from
+        another directory has a log start offset, which must outlive a kill too. Raises `StorageFailure`."""
+        if key in self.departed or log_start_offset:
             self.fresh[self.write_fresh(key, log_start_offset)] = None
 
     def write_fresh(self, key: tuple[str, int], log_start_offset: int) -> str:

@@ -51,6 +51,11 @@ class OffsetIndex:
         at = bisect_left(self.positions, position)
         return (self.offsets[at], self.positions[at]) if at < len(self.positions) else None
 
+    def first_above(self, relative_offset: int) -> tuple[int, int] | None:
+        """The first entry with an offset above the given one, None when there is none."""
+        at = bisect_right(self.offsets, relative_offset)
+        return (self.offsets[at], self.positions[at]) if at < len(self.offsets) else None
+
     def truncate(self, size_bytes: int) -> None:
         """Forget entries with positions at or after `size_bytes`."""
         at = bisect_right(self.positions, size_bytes - 1)

@@ -11,6 +11,7 @@ that `update_settings` has prepared, and no avoidable call. A batch that fails a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import namedtuple
 
 from pykafkad import errors
@@ -19,7 +20,7 @@ from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence, check_waiting
 from pykafkad.log.segment import Segment
-from pykafkad.log.txn_index import collect
+from pykafkad.log.txn_index import NO_ABORTED, collect
 from pykafkad.wire.batch import (
     CONTROL_BIT,
     HEADER,
@@ -31,6 +32,7 @@ from pykafkad.wire.batch import (
     build_batch,
     control_key,
     crc32c,
+    header_of,
 )
 from pykafkad.wire.compression import FRAME_STARTS
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
     from pykafkad.log.append_rules import Checked, Writable
     from pykafkad.log.producers import Verification
+    from pykafkad.log.recovery import Checkpointed, Loaded
     from pykafkad.log.replica import Replica
     from pykafkad.log.txn_index import AbortedTransaction
 
@@ -216,6 +219,12 @@ class PartitionLog(LogFiles):
         )
         return self.append(memoryview(batch), now_ms, origin=COORDINATOR)
 
+    def append_encoded(self, body: bytes | bytearray, count: int, now_ms: int) -> AppendResult:
+        """`append_records` for `count` records of a coordinator that are bytes already: `body`, of one timestamp."""
+        batch = header_of(body, count, base_offset=0, timestamp_ms=now_ms, leader_epoch=-1)
+        batch += body
+        return self.append(memoryview(batch), now_ms, origin=COORDINATOR)
+
     def append_end_marker(
         self,
         producer_id: int,
@@ -356,11 +365,20 @@ class PartitionLog(LogFiles):
             segment.remember(end_offset, position)
         return position
 
-    def aborted_transactions(self, offset: int, records: FileSlice) -> list[AbortedTransaction]:
+    def aborted_transactions(self, offset: int, records: FileSlice) -> Sequence[AbortedTransaction]:
         """The aborted transactions whose records a read_committed reader must skip in `records`, read at `offset`."""
         segment = self._active
         if records.file is segment.file and segment.indexes_trusted:
-            entry = segment.offset_index.first_from(records.position + records.chunk_size)
+            start = records.position
+            end = start + records.chunk_size
+            ranges = segment.aborted.ranges
+            if ranges is None:
+                ranges = segment.aborted.find_ranges(segment)
+            at = bisect_right(ranges, start)
+            # Most reads end before the next range, and need no further look.
+            if not at & 1 and (at == len(ranges) or end <= ranges[at]):
+                return NO_ABORTED
+            entry = segment.offset_index.first_from(end)
             end_offset = self.end_offset if entry is None else segment.base_offset + entry[0]
             return collect((segment,), offset, end_offset)
         from pykafkad.log import transactions
@@ -464,7 +482,7 @@ class UnopenedLog(PartitionLog):
         self.load()
         return object.__getattribute__(self, name)
 
-    def load(self) -> None:
-        super().load()
+    def load(self, known: Checkpointed | None = None, loaded: Loaded | None = None) -> None:
+        super().load(known, loaded)
         if type(self) is UnopenedLog:
             self.__class__ = PartitionLog  # type: ignore[assignment]

@@ -28,6 +28,7 @@ from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import MAX_RELATIVE_OFFSET, Segment
 from pykafkad.log.syncing import EPOCHS_FILE
 from pykafkad.log.time_index import TimeIndex
+from pykafkad.log.txn_index import AbortedTransactions
 from pykafkad.uuids import to_text
 from pykafkad.wire.batch import (
     ATTRIBUTES_POSITION,
@@ -373,7 +374,7 @@ def recover_segment(
     segment.max_timestamp_ms, segment.max_timestamp_offset = max_timestamp_ms, max_timestamp_offset
     segment.bytes_since_index = since_index
     segment.indexes_written = False
-    segment.aborted = aborted
+    segment.aborted = AbortedTransactions(aborted)
     if not aborted:
         segment.disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
     return end_offset, end, has_gap

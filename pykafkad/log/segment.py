@@ -25,7 +25,7 @@ from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC,
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any
 
 # Offsets in the indexes are int32, relative to the segment's base.
@@ -106,8 +106,8 @@ class Segment:
         self.positions: dict[int, int] = {}
         self.indexes_written = False
         self.indexes_trusted = True
-        # Nearly every segment has none, so all share one empty tuple.
-        self.aborted: Sequence[txn_index.AbortedTransaction] = ()
+        # Nearly every segment has none, so all share this one.
+        self.aborted = txn_index.NO_ABORTED
 
     def known(self, name: str, default: object = None) -> Any:
         """The value of one of `LOADED_ON_DEMAND` if it is in memory, else `default`. Loads nothing."""
@@ -355,11 +355,9 @@ class Segment:
 
     def add_aborted(self, transaction: txn_index.AbortedTransaction) -> None:
         """Add an entry to the transaction index."""
-        aborted = self.aborted
-        if isinstance(aborted, list):
-            aborted.append(transaction)
-        else:
-            self.aborted = [transaction]
+        if not self.aborted:
+            self.aborted = txn_index.AbortedTransactions()
+        self.aborted.add(transaction, self)
         self.indexes_written = False
 
     def cut(self, size_bytes: int, end_offset: int) -> None:
@@ -367,7 +365,7 @@ class Segment:
         self.size = self.written_size = size_bytes
         self.offset_index.truncate(size_bytes)
         self.time_index.truncate(end_offset - self.base_offset)
-        self.aborted = [entry for entry in self.aborted if entry.last_offset < end_offset]
+        self.aborted = txn_index.AbortedTransactions(each for each in self.aborted if each.last_offset < end_offset)
         self.positions.clear()
         self.indexes_written = False
 

@@ -124,16 +124,21 @@ class SyncJob:
             self._disk.sync(segment.prefix + LOG_SUFFIX)
         except StorageFailure:
             # Retention or compaction may have renamed the file, or the topic may be deleted. Then no sync is needed.
-            if not self.log.closed and segment in self._segments:
+            if not self.log.closed and segment in self._segments and not self._has_moved:
                 raise
+
+    @property
+    def _has_moved(self) -> bool:
+        return self.log.directory != self._directory
 
     def finish(self) -> None:
         """Raise the recovery point to what `run` has synced, and close the files of sealed segments.
 
         If the log has failed meanwhile, nothing is done: this sync may not cover the writes that another one has lost.
+        Nor is anything done if the log has moved to another directory, because its files were not those.
         """
         log = self.log
-        if not log.closed and log.offline is None:
+        if not log.closed and log.offline is None and not self._has_moved:
             for segment in self._sealed:
                 log.rest(segment)
             if log.late_snapshot is self._late_snapshot:
@@ -150,8 +155,9 @@ class SyncJob:
                 log.is_new = False
 
     def failed(self, failure: StorageFailure) -> None:
-        """Take the log out of service, because a failed sync is final; not after a lack of descriptors."""
-        if not self.log.closed and not failure.is_passing:
+        """Take the log out of service, because a failed sync is final; not after a lack of descriptors, nor if the log
+        has moved to another directory."""
+        if not self.log.closed and not failure.is_passing and not self._has_moved:
             self.log.fail(failure)
 
 

@@ -13,7 +13,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.log import txn_index
 from pykafkad.log.partition_log import COORDINATOR, VERIFIED_CLIENT
 from pykafkad.log.producers import END_MARKER_VALUE, ProducerEntry, Verification
-from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, build_batch, control_key
+from pykafkad.wire.batch import CONTROL_ABORT, CONTROL_COMMIT, NO_PRODUCER_EPOCH, build_batch, control_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import AppendResult, PartitionLog
 
 _MAX_EPOCH = 0x7FFF
+_NO_COORDINATOR_EPOCH = -1
+_NO_VERSION = -1
 
 
 class TransactionMarker(
@@ -142,10 +144,18 @@ def append_end_marker(
     """See `PartitionLog.append_end_marker`."""
     producers = log.producers
     entry = producers.get(producer_id)
+    where = f"{log.topic}-{log.partition}"
     if entry is not None:
-        check_marker(
-            entry, producer_id, producer_epoch, coordinator_epoch, transaction_version, f"{log.topic}-{log.partition}"
+        check_marker(entry, producer_id, producer_epoch, coordinator_epoch, transaction_version, where)
+    elif producer_epoch < NO_PRODUCER_EPOCH:
+        raise KafkaError(errors.INVALID_PRODUCER_EPOCH, f"marker of epoch {producer_epoch} in {where}")
+    elif coordinator_epoch < _NO_COORDINATOR_EPOCH:
+        raise KafkaError(
+            errors.TRANSACTION_COORDINATOR_FENCED, f"marker of coordinator epoch {coordinator_epoch} in {where}"
         )
+    if transaction_version == _NO_VERSION:
+        # Kafka throws IllegalArgumentException here.
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR, f"marker without a transaction version in {where}")
     batch = build_batch(
         [(control_key(CONTROL_ABORT if is_abort else CONTROL_COMMIT), END_MARKER_VALUE.pack(0, coordinator_epoch))],
         timestamp_ms=now_ms,

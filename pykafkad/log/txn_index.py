@@ -6,6 +6,7 @@ without aborted transactions has no file. The entries of an active segment are i
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import namedtuple
 from operator import itemgetter
@@ -15,7 +16,7 @@ from pykafkad.log.file_names import SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pykafkad.log.segment import Segment
 
@@ -36,6 +37,52 @@ class AbortedTransaction(
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+
+class AbortedTransactions(list[AbortedTransaction]):
+    """The entries of one segment in the order of their markers.
+
+    `ranges` tells most reads at once that they meet none: the file positions [start, end, start, end, ...], ascending,
+    between which the transactions lie, None until the first read. A range begins at or before the transaction's first
+    batch, and ends at or behind its marker."""
+
+    __slots__ = ("ranges",)
+
+    def __init__(self, entries: Iterable[AbortedTransaction] = ()) -> None:
+        super().__init__(entries)
+        self.ranges: array[int] | None = None
+
+    def find_ranges(self, segment: Segment) -> array[int]:
+        """Set `ranges`, and return them."""
+        self.ranges = ranges = array("q")
+        for entry in self:
+            _extend(ranges, entry, segment)
+        return ranges
+
+    def add(self, entry: AbortedTransaction, segment: Segment) -> None:
+        """Append a transaction whose marker is now the segment's last batch."""
+        self.append(entry)
+        if self.ranges is not None:
+            _extend(self.ranges, entry, segment)
+
+
+NO_ABORTED = AbortedTransactions()
+"""What segments without aborted transactions share. Nothing is added to it."""
+
+
+def _extend(ranges: array[int], entry: AbortedTransaction, segment: Segment) -> None:
+    """Add the range of a transaction that ends behind all others; ranges that meet become one."""
+    start = 0
+    if entry.first_offset > segment.base_offset:
+        start = segment.offset_index.lookup(entry.first_offset - segment.base_offset)[1]
+    # The batch at an index entry with a higher last offset begins behind the marker.
+    behind = segment.offset_index.first_above(entry.last_offset - segment.base_offset)
+    end = segment.size if behind is None else behind[1]
+    while ranges and ranges[-1] >= start:
+        ranges.pop()
+        start = min(start, ranges.pop())
+    ranges.append(start)
+    ranges.append(end)
 
 
 def to_bytes(entries: Sequence[AbortedTransaction]) -> bytes:
@@ -79,14 +126,14 @@ def collect(segments: Sequence[Segment], start_offset: int, end_offset: int) -> 
     return found
 
 
-def load(segment: Segment) -> list[AbortedTransaction]:
+def load(segment: Segment) -> AbortedTransactions:
     """The aborted transactions of a segment, from its file if that fits the log, else from the batches."""
     data = segment.disk.read(segment.prefix + TXN_INDEX_SUFFIX)
     entries = [] if data is None else from_bytes(data, segment.base_offset)
     # An empty file may be left by Kafka, which truncates the index, or by a power loss. Only the batches tell which.
     if entries is None or (data is not None and not entries) or not all(_is_abort(segment, each) for each in entries):
-        return _find_aborted(segment)
-    return entries
+        entries = _find_aborted(segment)
+    return AbortedTransactions(entries)
 
 
 def _is_abort(segment: Segment, entry: AbortedTransaction) -> bool:

@@ -169,6 +169,7 @@ def test_recovery_keeps_a_log_that_was_compacted_once(directory, disk):
     assert left(log) == [(1, "a", "2"), (2, "b", "1"), (3, "c", "1")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("codec", [0, 4])
 def test_no_step_exceeds_its_budget(directory, monkeypatch, codec):
     """With one large batch and with many small ones, a step reads at most STEP_RECORDS records or STEP_BYTES bytes."""

@@ -9,7 +9,7 @@ import pytest
 from tests.log import crashes
 from tests.seeds import seed_of_the_code
 
-SEEDS, QUICK_SEEDS = 500, 100
+SEEDS, QUICK_SEEDS = 500, 40
 
 
 @pytest.mark.timeout(600)

@@ -217,6 +217,7 @@ def test_unknown_files_are_ignored(tmp_path):
     directory.close()
 
 
+@pytest.mark.long
 def test_ten_thousand_partitions_start_quickly():
     """After a clean stop a start opens no partition. A whole broker may take two seconds to start."""
     disk, settings = MemoryDisk(), topic_settings()

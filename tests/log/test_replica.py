@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from hypothesis import given, settings, strategies as st
 
 from pykafkad.log.replica import FOLLOWER, LEADER, NONE, Committed, ProposeIsr, Replica, Truncate
+from tests.seeds import examples
 
 LAG = 10.0
 EPOCHS = {1: 100, 2: 200, 3: 300}
@@ -276,7 +277,7 @@ class Model:
             self.alive.pop(broker, None) if is_fenced else self.alive.setdefault(broker, EPOCHS[broker])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(STEPS)
 def test_what_is_committed_is_with_everybody_in_sync_and_never_taken_back(steps):
     model = Model()

@@ -138,6 +138,7 @@ def taken_bytes(start):
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loaded", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_an_idle_partition_takes_little_memory(loaded):
     disk = MemoryDisk()

@@ -191,6 +191,35 @@ def test_a_reader_gets_the_aborted_transactions_of_its_range(disk):
     assert read_aborted(log, 7) == []
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_reads_that_meet_no_aborted_transaction_are_told_so(disk, seed):
+    """At each moment of random transactions, before and after a restart, reads of several sizes get what the entries of
+    the transaction index say for their range."""
+    chance = random.Random(seed)
+    interval = chance.choice((0, 3 * SIZE))
+    log = open_log(open_directory(disk=disk), index_interval_bytes=interval)
+    sequences = dict.fromkeys(range(3), 0)
+    empty = full = 0
+    for turn in range(120):
+        producer_id = chance.randrange(3)
+        if chance.random() < 0.3:
+            end(log, producer_id, abort=chance.random() < 0.5)
+        else:
+            count = chance.randint(1, 3)
+            assert send(log, producer_id, sequences[producer_id], count=count) >= 0
+            sequences[producer_id] += count
+        if turn == 80:
+            _, log = reopen(disk, clean=False, index_interval_bytes=interval)
+        for offset in range(chance.randrange(4), log.last_stable_offset, 4):
+            records = log.read(offset, chance.choice((SIZE, 4 * SIZE, 1 << 20)), end_offset=log.last_stable_offset)
+            segment = log.segments[-1]
+            entry = segment.offset_index.first_from(records.position + records.chunk_size)
+            expected = txn_index.collect([segment], offset, log.end_offset if entry is None else entry[0])
+            assert log.aborted_transactions(offset, records) == expected
+            empty, full = empty + (not expected), full + bool(expected)
+    assert empty > 10 and full > 10
+
+
 def test_the_search_ends_at_an_entry_without_earlier_ongoing_transactions(log):
     """If an entry's last stable offset is not below the end, no later marker aborts a record before the end."""
     first = SimpleNamespace(aborted=[AbortedTransaction(1, 0, 2, 3), AbortedTransaction(2, 1, 9, 10)])
