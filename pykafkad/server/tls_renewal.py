@@ -1,0 +1,182 @@
+"""New keys and trust for the listeners of a running broker (KIP-226, Kafka's DynamicBrokerConfig and SslFactory).
+
+Kafka lets the key store and the trust store of a listener change live, as `listener.name.<listener>.ssl.keystore...` of
+one broker; everything else about TLS stays as it was when the listener was bound. Any change of that broker's settings,
+also one to the values that it had, reads the files of all listeners again. New connections get what is new; those that
+live, and handshakes that have begun, keep what they have.
+
+A change is refused unless what it names can be loaded. A new certificate has the names of the one before: its subject
+(unless `ssl.allow.dn.changes`) and at least its alternative names (unless `ssl.allow.san.changes`). A trust store can
+be replaced or removed, not added. A file that has become unfit without a change of its setting is not refused, as
+nobody asks then: a line of the log says so, and the listener goes on with what it has.
+
+Gaps: Kafka compares all entries of a key store, and this module the certificate of its private key; Kafka also tries a
+handshake between the old and the new stores of the listener between brokers. Listeners of a controller that is alone
+take new files and settings at the next start."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from ssl import PEM_cert_to_DER_cert
+
+from pykafkad.config import LISTENER_ONLY
+from pykafkad.errors import INVALID_REQUEST, ConfigError, KafkaError
+from pykafkad.server import tls_settings
+from pykafkad.server.certificate_names import alternative_names, subject
+from pykafkad.settings.of_listener import ListenerSettings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pykafkad.config import Settings
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
+    from pykafkad.server.tls_endpoint import TlsEndpoint
+    from pykafkad.server.tls_settings import ServerContext
+
+_STORES = tuple(sorted(LISTENER_ONLY))
+"""The settings that may change live."""
+
+_FILES = ("ssl.keystore.location", "ssl.truststore.location")
+_TRUST = ("ssl.truststore.location", "ssl.truststore.certificates")
+
+
+class TlsRenewal:
+    """The listeners with TLS of one broker. `add` each as it is bound, `check` what somebody asks for, and `renew` when
+    the settings have changed."""
+
+    __slots__ = ("_listeners", "_logs", "_settings")
+
+    def __init__(self, settings: Settings, logs: Logs) -> None:
+        self._settings = settings
+        self._logs = logs
+        self._listeners: list[_Renewable] = []
+
+    def add(self, settings: Settings, listener: Listener) -> TlsEndpoint:
+        """The endpoint of a listener as `settings` make it. Raises ConfigError."""
+        renewable = _Renewable(settings, listener)
+        self._listeners.append(renewable)
+        asked = settings.ssl_client_auth
+        if listener.has_sasl and asked != "none" and not renewable.read(settings).is_own("ssl.client.auth"):
+            self._logs.warning(
+                "server",
+                "client-certificates-not-asked-for",
+                listener=listener.name,
+                reason=f"ssl.client.auth={asked} counts with SASL only as listener.name.<listener>.ssl.client.auth",
+            )
+        return renewable.endpoint
+
+    def check(self, live: Mapping[str, str]) -> None:
+        """Raises KafkaError unless all listeners can go on with `live` in place of this broker's live settings."""
+        for each in self._listeners:
+            now = each.values(each.read(self._settings))
+            of_listener = each.read(self._settings, live)
+            try:
+                if each.values(of_listener) != now:
+                    each.renewed(of_listener)
+            except ConfigError as error:
+                raise KafkaError(INVALID_REQUEST, f"Invalid dynamic configuration: {error}") from None
+
+    def renew(self) -> None:
+        """The settings of this broker were set: take what is new in them, or in the files that they name."""
+        for each in self._listeners:
+            try:
+                if each.renew(self._settings):
+                    self._logs.info("server", "certificates-renewed", listener=each.listener.name)
+            except Exception as error:
+                # Whatever it is, the settings that were set count, and the other listeners go on to theirs.
+                reason = error if isinstance(error, ConfigError) else repr(error)
+                self._logs.error("server", "certificates-not-renewed", listener=each.listener.name, reason=reason)
+
+
+class _Renewable:
+    """One listener: what it serves with, and what that was made of."""
+
+    __slots__ = ("_certificate", "_files", "_fixed", "_values", "endpoint", "listener")
+
+    def __init__(self, settings: Settings, listener: Listener) -> None:
+        self.listener = listener
+        self._fixed = tls_settings.fixed(settings, listener)
+        of_listener = self.read(settings)
+        # Before the files are loaded: whoever changes them meanwhile is noticed by the next renewal.
+        self._files = _digests(of_listener)
+        self._values = self.values(of_listener)
+        self.endpoint = tls_settings.endpoint(settings, listener)
+        self._certificate = self.endpoint.context.own_certificate
+
+    def read(self, settings: Settings, live: Mapping[str, str] | None = None) -> ListenerSettings:
+        """The listener's settings, with those that stay as they are."""
+        return ListenerSettings(settings, self.listener.name, live=live, fixed=self._fixed)
+
+    @staticmethod
+    def values(of_listener: ListenerSettings) -> dict[str, Any]:
+        """What may change. Raises ConfigError."""
+        return {name: of_listener.value(name) for name in _STORES}
+
+    def renew(self, settings: Settings) -> bool:
+        """Take what is new; whether anything is. Raises ConfigError, and goes on as before, if it is not fit."""
+        of_listener = self.read(settings)
+        files, values = _digests(of_listener), self.values(of_listener)
+        if (files, values) == (self._files, self._values):
+            return False
+        context = self.renewed(of_listener)
+        self._files, self._values = files, values
+        self._certificate = context.own_certificate
+        self.endpoint.context = context
+        return True
+
+    def renewed(self, of_listener: ListenerSettings) -> ServerContext:
+        """What the listener would serve with. Raises ConfigError if it may not."""
+        values = self.values(of_listener)
+        for name in _TRUST:
+            if values[name] is not None and all(self._values[each] is None for each in _TRUST):
+                raise ConfigError(
+                    f"{of_listener.name(name)}: the listener began without a trust store, so none can be added "
+                    "while it is served"
+                )
+        context = tls_settings.context(of_listener)
+        if any(values[name] is not None for name in _TRUST):
+            tls_settings.check_trust(of_listener)
+        self._check_names(of_listener, context.own_certificate)
+        return context
+
+    def _check_names(self, of_listener: ListenerSettings, certificate: str) -> None:
+        name = of_listener.name("ssl.keystore.location")
+        if of_listener.value("ssl.keystore.location") is None:
+            name = of_listener.name("ssl.keystore.certificate.chain")
+        try:
+            before, after = (PEM_cert_to_DER_cert(each) for each in (self._certificate, certificate))
+            old, new = subject(before), subject(after)
+            lost = alternative_names(before) - alternative_names(after)
+        except ValueError as error:
+            raise ConfigError(f"{name}: its certificate cannot be read: {error}") from None
+        if not of_listener.value("ssl.allow.dn.changes") and _folded(old) != _folded(new):
+            raise ConfigError(
+                f"{name}: the certificate is for {new}, and the listener serves as {old}; "
+                "ssl.allow.dn.changes=true, set at start, would allow it"
+            )
+        if lost and not of_listener.value("ssl.allow.san.changes"):
+            names = ", ".join(sorted(content.decode("ascii", "backslashreplace") for _, content in lost))
+            raise ConfigError(
+                f"{name}: the certificate lacks alternative names of the one before ({names}); "
+                "ssl.allow.san.changes=true, set at start, would allow it"
+            )
+
+
+def _folded(name: str) -> str:
+    """As Java compares names: whatever the case, and with one blank for many."""
+    return " ".join(name.lower().split())
+
+
+def _digests(of_listener: ListenerSettings) -> list[bytes | None]:
+    """What tells whether the files that the settings name have changed; None for one that is not there."""
+    found: list[bytes | None] = []
+    for name in _FILES:
+        path = of_listener.value(name)
+        try:
+            found.append(None if path is None else sha256(tls_settings.content(path)).digest())
+        except OSError:
+            found.append(None)
+    return found

@@ -1,0 +1,1 @@
+"""Groups, offsets, producer ids."""
