@@ -1,0 +1,1 @@
+"""Replicas of pykafkad in one quorum with a real Kafka's controller."""

@@ -1,0 +1,190 @@
+"""What a replica does with the answers to its own requests.
+
+Each function returns whether the next request may follow at once; otherwise the connection backs off."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.metadata import quorum_states as states
+from pykafkad.raft import forms
+from pykafkad.raft.events import Answered, AppendFetched, Snapshot, StoreSnapshot, Truncate
+from pykafkad.wire import batch, messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pykafkad.raft.replica import RaftReplica
+
+# Kafka's positions in a snapshot are of 32 bits.
+MAX_SNAPSHOT_BYTES = 2**31 - 1
+
+
+def _partition(event: Answered, expected: type) -> Any:
+    """The partition of the answer; None for a failure of any kind."""
+    outcome: Any = event.outcome
+    is_answer = type(outcome) is expected
+    return forms.only_partition(outcome) if is_answer and not outcome.error_code else None
+
+
+def _common(replica: RaftReplica, error_code: int, leader_id: int, epoch: int, now: float) -> bool | None:
+    """What every answer says: who leads which epoch. None if the rest of the answer is of use, too."""
+    if epoch < replica.epoch or error_code == errors.UNKNOWN_LEADER_EPOCH:
+        return False
+    if epoch > replica.epoch or error_code in (errors.FENCED_LEADER_EPOCH, errors.NOT_LEADER_OR_FOLLOWER):
+        return replica.learn(leader_id, epoch, now)
+    if not replica.is_consistent(leader_id, epoch):
+        return False
+    replica.learn(leader_id, epoch, now)
+    return False if error_code else None
+
+
+def vote(replica: RaftReplica, event: Answered, now: float) -> bool:
+    """A voter says whether it votes for this node."""
+    row = _partition(event, messages.VoteResponse)
+    if row is None:
+        return False
+    handled = _common(replica, row.error_code, row.leader_id, row.leader_epoch, now)
+    if handled is not None:
+        return handled
+    request: Any = event.request
+    asked = states.PROSPECTIVE if forms.only_partition(request).pre_vote else states.CANDIDATE
+    if replica.state == asked:
+        replica.role.recorded(event.peer, row.vote_granted)
+    return True
+
+
+def begin_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> bool:
+    """A voter knows who leads."""
+    row = _partition(event, messages.BeginQuorumEpochResponse)
+    if row is None:
+        return False
+    return _common(replica, row.error_code, row.leader_id, row.leader_epoch, now) is not False
+
+
+def end_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> bool:
+    """A voter knows that this node has resigned."""
+    row = _partition(event, messages.EndQuorumEpochResponse)
+    if row is None:
+        return False
+    handled = _common(replica, row.error_code, row.leader_id, row.leader_epoch, now)
+    if handled is None and replica.state == states.RESIGNED and event.peer in replica.role.unacknowledged:
+        replica.role.unacknowledged.remove(event.peer)
+    return handled is not False
+
+
+def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
+    """Records; or a cut of this log; or the snapshot that takes its place."""
+    row = _partition(event, messages.FetchResponse)
+    if row is None:
+        return False
+    leader = row.current_leader
+    handled = _common(replica, row.error_code, leader.leader_id, leader.leader_epoch, now)
+    role = replica.role
+    if handled is not None or replica.state != states.FOLLOWER or role.leader_id != event.peer:
+        return handled is not False
+    if row.diverging_epoch.epoch >= 0:
+        is_sound = _truncate(replica, row.diverging_epoch)
+    elif row.snapshot_id.epoch >= 0 and row.snapshot_id.end_offset >= 0:
+        is_sound = row.snapshot_id.end_offset >= replica.high_watermark
+        if is_sound:
+            role.snapshot = Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch, 0)
+            role.position = 0
+    else:
+        is_sound = _append(replica, row.records or b"")
+        replica.raise_high_watermark(min(row.high_watermark, replica.log.end_offset))
+    if is_sound:
+        _heard_of_leader(replica, now)
+    return is_sound
+
+
+def _heard_of_leader(replica: RaftReplica, now: float) -> None:
+    role = replica.role
+    role.has_fetched = True
+    if role.deadline is not None:
+        role.deadline = now + replica.timeouts.fetch
+
+
+def _truncate(replica: RaftReplica, diverging: Any) -> bool:
+    """Cut what the leader does not have. What is committed is never cut, whatever a leader says."""
+    offset = replica.log.truncation_offset(diverging.epoch, diverging.end_offset)
+    if offset < max(replica.high_watermark, replica.log.start_offset):
+        return False
+    replica.log.truncated(offset)
+    replica.effects.append(Truncate(offset))
+    return True
+
+
+def _append(replica: RaftReplica, records: bytes | memoryview) -> bool:
+    """Append the whole batches that continue the log. Whether all of them do."""
+    view = memoryview(records)
+    position, is_sound = 0, True
+    while is_sound and len(view) - position >= batch.HEADER_SIZE_BYTES:
+        end = position + batch.parse_header(view, position).size_bytes
+        if end > len(view):
+            break
+        try:
+            header = batch.validate(view[position:end])
+        except KafkaError:
+            is_sound = False
+            break
+        is_sound = (
+            header.base_offset == replica.log.end_offset < header.end_offset
+            and replica.log.last_epoch <= header.leader_epoch <= replica.epoch
+        )
+        if is_sound:
+            replica.log.appended(header.end_offset, header.leader_epoch)
+            position = end
+    if position:
+        replica.effects.append(AppendFetched(bytes(view[:position]), replica.log.end_offset))
+    return is_sound
+
+
+def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
+    """A part of the snapshot that takes the place of the log."""
+    row = _partition(event, messages.FetchSnapshotResponse)
+    if row is None:
+        return False
+    leader = row.current_leader
+    role = replica.role
+    if row.error_code in (errors.SNAPSHOT_NOT_FOUND, errors.POSITION_OUT_OF_RANGE):
+        if replica.state == states.FOLLOWER and leader.leader_epoch == replica.epoch:
+            role.snapshot = None
+            _heard_of_leader(replica, now)
+            return True
+    handled = _common(replica, row.error_code, leader.leader_id, leader.leader_epoch, now)
+    if handled is not None or replica.state != states.FOLLOWER:
+        return handled is not False
+    wanted = role.snapshot
+    content = row.unaligned_records
+    end = role.position + len(content)
+    if (
+        wanted is None
+        or (row.snapshot_id.end_offset, row.snapshot_id.epoch) != (wanted.end_offset, wanted.epoch)
+        or row.position != role.position
+        or not role.position < end <= row.size <= MAX_SNAPSHOT_BYTES
+    ):
+        role.snapshot = None
+        return False
+    is_last = end == row.size
+    replica.effects.append(
+        StoreSnapshot(wanted.end_offset, wanted.epoch, role.position, bytes(content), is_last=is_last)
+    )
+    role.position = end
+    if is_last:
+        role.snapshot = None
+        replica.log.replaced(Snapshot(wanted.end_offset, wanted.epoch, row.size))
+        replica.raise_high_watermark(wanted.end_offset)
+    _heard_of_leader(replica, now)
+    return True
+
+
+HANDLERS: dict[type, Callable[[RaftReplica, Answered, float], bool]] = {
+    messages.VoteRequest: vote,
+    messages.BeginQuorumEpochRequest: begin_quorum_epoch,
+    messages.EndQuorumEpochRequest: end_quorum_epoch,
+    messages.FetchRequest: fetch,
+    messages.FetchSnapshotRequest: fetch_snapshot,
+}

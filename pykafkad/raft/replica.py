@@ -1,0 +1,349 @@
+"""A replica of the metadata log: its state, its transitions, and what it does by itself (KIP-595, KIP-996).
+
+A pure state machine. `step(event, now)` returns effects. A promise to others, such as a vote, always follows the
+`Persist` of `quorum-state` that it depends on. The rules are those of Kafka's raft module (`KafkaRaftClient`,
+`QuorumState` of 4.3), but for three:
+
+* A leader counts its own records only when they are on disk, as it counts those of the others.
+* A replica that asks voters for the leader, and learns nothing new, backs off before it asks again.
+* An answer that contradicts what is committed here, or who leads the epoch, is ignored; Kafka stops."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from pykafkad.effects import Persist
+from pykafkad.metadata import quorum_states as states, record_codec
+from pykafkad.metadata.quorum import STATE_FILE, format_state, parse_state
+from pykafkad.metadata.voters import majority
+from pykafkad.raft import answers, requests
+from pykafkad.raft.connections import Connections
+from pykafkad.raft.events import (
+    Answered,
+    AppendControl,
+    Appended,
+    Committed,
+    Received,
+    Resign,
+    Snapshot,
+    Start,
+    Sync,
+    Synced,
+    Tick,
+)
+from pykafkad.raft.leader import UNKNOWN, Leader
+from pykafkad.raft.log_view import LogView
+from pykafkad.raft.polls import NEVER, POLLS
+from pykafkad.raft.roles import MAX_EPOCH, NOBODY, Candidate, Follower, Nominee, Prospective, Resigned, Unattached
+from pykafkad.uuids import ZERO
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+    from typing import Any
+
+    from pykafkad.metadata.voters import Voter
+
+# A step changes the state a few times at most: a lone voter becomes prospective, candidate and leader.
+MAX_CHANGES_PER_STEP = 8
+
+Timeouts = namedtuple(
+    "Timeouts", ("election", "fetch", "request", "retry_backoff", "election_backoff", "fetch_wait"),
+    defaults=(1.0, 2.0, 2.0, 0.02, 1.0, 0.5),
+)  # fmt: skip
+Timeouts.__doc__ = "Seconds, with Kafka's defaults of `controller.quorum.*`; a fetch waits `fetch_wait` for records."
+
+
+class RaftReplica:
+    """One replica. `epoch`, `leader_id`, `voted_id` and `voted_directory_id` are what `quorum-state` has, NOBODY for
+    none. Records before `high_watermark` are committed; it is -1 while unknown."""
+
+    __slots__ = (
+        "_persisted",
+        "_sync_number",
+        "_sync_offset",
+        "_syncing",
+        "cluster_id",
+        "connections",
+        "deadline",
+        "effects",
+        "epoch",
+        "high_watermark",
+        "is_voter",
+        "key",
+        "leader_id",
+        "log",
+        "node_id",
+        "random",
+        "role",
+        "timeouts",
+        "voted_directory_id",
+        "voted_id",
+        "voters",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        directory_id: bytes,
+        voters: list[Voter],
+        random: Random,
+        *,
+        cluster_id: str,
+        timeouts: Timeouts | None = None,
+        state_file: bytes | None = None,
+    ) -> None:
+        """`state_file` is the content of `quorum-state`, None on the first start. A voter without a directory id is
+        known by its node id alone."""
+        self.node_id = node_id
+        self.key = (node_id, directory_id)
+        self.voters = voters
+        self.cluster_id = cluster_id
+        self.timeouts = timeouts or Timeouts()
+        self.is_voter = self.is_voter_key(node_id, directory_id)
+        self.log = LogView()
+        self.role: Any = Unattached(None)
+        self.effects: list[object] = []
+        self.connections = Connections(self.timeouts.request, self.timeouts.retry_backoff)
+        self._persisted = parse_state(state_file)
+        self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = self._persisted
+        self.high_watermark = UNKNOWN
+        self.random = random
+        self.deadline = NEVER
+        self._syncing = False
+        self._sync_number = self._sync_offset = 0
+
+    @property
+    def state(self) -> str:
+        """One of `quorum_states`."""
+        return self.role.state  # type: ignore[no-any-return]
+
+    def next_deadline(self) -> float | None:
+        """When `Tick` is due, in monotonic seconds. None while there is no timeout."""
+        return None if self.deadline == NEVER else self.deadline
+
+    def step(self, event: object, now: float) -> list[object]:
+        """The effects of an event."""
+        effects = self.effects = []
+        _STEPS[type(event)](self, event, now)
+        for _ in range(MAX_CHANGES_PER_STEP):
+            if not POLLS[self.role.state](self, now):
+                break
+        else:
+            raise AssertionError(f"the state of replica {self.node_id} changes without end")
+        if self.log.synced_offset < self.log.end_offset and not self._syncing:
+            self._syncing = True
+            self._sync_number += 1
+            self._sync_offset = self.log.end_offset
+            effects.append(Sync(self._sync_number))
+        return effects
+
+    # What the shell tells.
+
+    def _on_start(self, event: Start, now: float) -> None:
+        self.log = LogView(event.start_offset, event.end_offset, event.epochs, event.snapshot)
+        if event.snapshot is not None:
+            self.high_watermark = event.snapshot.end_offset
+        if self.epoch < self.log.last_epoch:
+            self.epoch, self.leader_id = self.log.last_epoch, NOBODY
+            self.voted_id, self.voted_directory_id = NOBODY, ZERO
+            self.role = Unattached(self.election_deadline(now))
+        elif self.leader_id == self.node_id:
+            # Records that were lost with the power could have others with the same offset and epoch in their place:
+            # a leader never continues its epoch after a restart.
+            self.role = Resigned(self.election_deadline(now), self.other_voter_ids(), [])
+        elif self.voted_id == self.node_id and self.is_voter:
+            self.role = Candidate(self.election_deadline(now), self.node_id)
+        elif self.leader_id != NOBODY:
+            self.role = Follower(self.leader_id, self._fetch_deadline(now))
+        else:
+            self.role = Unattached(self.election_deadline(now))
+        self._persist()
+        if self.is_voter and len(self.voters) == 1 and self.state != states.CANDIDATE:
+            self.become_prospective(now)
+
+    def _on_tick(self, event: Tick, now: float) -> None:
+        pass
+
+    def _on_received(self, event: Received, now: float) -> None:
+        requests.HANDLERS[type(event.request)](self, event, now)
+
+    def _on_answered(self, event: Answered, now: float) -> None:
+        if self.connections.answered(event.peer, event.number):
+            if not answers.HANDLERS[type(event.request)](self, event, now):
+                self.connections.back_off(event.peer, now)
+
+    def _on_appended(self, event: Appended, now: float) -> None:
+        assert self.state == states.LEADER, "only a leader appends records of its own"
+        self.log.appended(event.end_offset, self.epoch)
+        requests.complete_parked(self, now)
+
+    def _on_synced(self, event: Synced, now: float) -> None:
+        self._syncing = False
+        self.log.synced_offset = max(self.log.synced_offset, self._sync_offset)
+        if self.state == states.LEADER:
+            self.update_high_watermark(now)
+
+    def _on_resign(self, event: Resign, now: float) -> None:
+        if self.state == states.LEADER:
+            self.resign(now)
+
+    def _on_snapshot(self, event: Snapshot, now: float) -> None:
+        assert event.end_offset <= self.high_watermark, "a snapshot has committed records only"
+        self.log.snapshot = event
+        if event.begins_log:
+            self.log.pruned(event)
+
+    # Transitions.
+
+    def become(self, role: object) -> None:
+        """Change the state. Answers to requests of the earlier one count no more."""
+        before, self.role = self.role, role
+        states.check(before.state, self.role.state)
+        self.connections.reset()
+        self._persist()
+        if type(before) is Leader:
+            requests.refuse_parked(self, before)
+
+    def join_epoch(self, epoch: int, now: float) -> None:
+        """Move to the higher epoch of another node, or of nobody yet. Votes and the leader of the old epoch no longer
+        count. An election timeout that runs goes on."""
+        role = self.role
+        is_running = role.deadline is not None and type(role) is not Follower
+        deadline = role.deadline if is_running and not self.has_lost(role) else self.election_deadline(now)
+        self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = epoch, NOBODY, NOBODY, ZERO
+        self.become(Unattached(deadline))
+
+    def follow(self, leader_id: int, epoch: int, now: float) -> None:
+        """Follow the leader of an epoch."""
+        if epoch > self.epoch:
+            self.voted_id, self.voted_directory_id = NOBODY, ZERO
+        self.epoch, self.leader_id = epoch, leader_id
+        self.become(Follower(leader_id, self._fetch_deadline(now)))
+
+    def vote_for(self, candidate: tuple[int, bytes], now: float) -> None:
+        """Give the epoch's vote to a candidate. It gets the time of an election timeout to win."""
+        self.voted_id, self.voted_directory_id = candidate
+        self.role = type(self.role)(self.election_deadline(now), *((self.node_id,) if self._is_nominee() else ()))
+        self._persist()
+
+    def become_prospective(self, now: float) -> None:
+        """Begin a pre-vote. It changes nothing durable."""
+        self.become(Prospective(self.election_deadline(now), self.node_id))
+
+    def become_candidate(self, now: float) -> None:
+        self.epoch += 1
+        self.leader_id = NOBODY
+        self.voted_id, self.voted_directory_id = self.key
+        self.become(Candidate(self.election_deadline(now), self.node_id))
+
+    def become_leader(self, granted: set[int], now: float) -> None:
+        """Lead. The epoch begins with a control record: records of older epochs are committed only together with
+        it."""
+        self.leader_id, self.voted_id, self.voted_directory_id = self.node_id, NOBODY, ZERO
+        self.become(Leader(self.node_id, self.voters, self.log.end_offset, self.timeouts.fetch, now))
+        record = messages.LeaderChangeMessage
+        change = record(
+            version=0,
+            leader_id=self.node_id,
+            voters=[record.Voter(voter_id=voter.id) for voter in self.voters],
+            granting_voters=[record.Voter(voter_id=voter_id) for voter_id in sorted(granted)],
+        )
+        self.effects.append(AppendControl([record_codec.control_record(change)], self.epoch))
+        self.log.appended(self.log.end_offset + 1, self.epoch)
+
+    def resign(self, now: float) -> None:
+        self.become(Resigned(self.election_deadline(now), self.other_voter_ids(), self.role.successors()))
+
+    def learn(self, leader_id: int, epoch: int, now: float) -> bool:
+        """Another replica says who leads `epoch`, which is not below this node's; whether that is news."""
+        if not self.is_consistent(leader_id, epoch):
+            return False
+        if epoch > self.epoch:
+            if leader_id == NOBODY:
+                self.join_epoch(epoch, now)
+            else:
+                self.follow(leader_id, epoch, now)
+            return True
+        if leader_id != NOBODY and self.leader_id == NOBODY:
+            self.follow(leader_id, epoch, now)
+            return True
+        return False
+
+    def is_consistent(self, leader_id: int, epoch: int) -> bool:
+        """Whether that leader of that epoch goes with what this node knows. Only a voter leads."""
+        if epoch > MAX_EPOCH or (leader_id != NOBODY and not self.is_voter_key(leader_id, ZERO)):
+            return False
+        if leader_id == self.node_id:
+            return epoch == self.epoch and self.leader_id == self.node_id
+        return epoch != self.epoch or NOBODY in (leader_id, self.leader_id) or leader_id == self.leader_id
+
+    def update_high_watermark(self, now: float) -> None:
+        """The leader's high watermark follows what a majority has on disk. Whoever waits is told."""
+        leader = self.role
+        offset = leader.committed_offset(self.log.synced_offset)
+        if offset > self.high_watermark or (offset != UNKNOWN and not leader.has_committed):
+            leader.has_committed = True
+            self.raise_high_watermark(offset)
+            requests.complete_parked(self, now)
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """The records before `offset` are committed. The high watermark never falls."""
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.effects.append(Committed(offset))
+
+    # Small questions.
+
+    def may_fetch(self) -> bool:
+        """Whoever leads takes a fetch for a statement that everything before its offset is on disk here."""
+        return self.log.synced_offset == self.log.end_offset
+
+    def is_voter_key(self, node_id: int, directory_id: bytes) -> bool:
+        """Whether that node with that metadata directory is a voter. An id that one side does not know counts for
+        any."""
+        return any(
+            voter.id == node_id and (ZERO in (voter.directory_id, directory_id) or voter.directory_id == directory_id)
+            for voter in self.voters
+        )
+
+    def other_voter_ids(self) -> list[int]:
+        return [voter.id for voter in self.voters if voter.id != self.node_id]
+
+    def _is_nominee(self) -> bool:
+        return isinstance(self.role, Nominee)
+
+    def has_lost(self, role: object) -> bool:
+        """Whether so many voters have refused that the rest is no majority."""
+        return isinstance(role, Nominee) and len(self.voters) - len(role.rejected) < majority(self.voters)
+
+    def election_deadline(self, now: float) -> float | None:
+        """Random, between one and two election timeouts from now, so that two nodes seldom ask for votes at the same
+        time. An observer never asks."""
+        return now + self.timeouts.election * (1 + self.random.random()) if self.is_voter else None
+
+    def _fetch_deadline(self, now: float) -> float | None:
+        return now + self.timeouts.fetch if self.is_voter else None
+
+    def _persist(self) -> None:
+        """Write `quorum-state` if it has changed. Of two changes with nothing between them the last is written."""
+        state = self.epoch, self.leader_id, self.voted_id, self.voted_directory_id
+        if state != self._persisted:
+            self._persisted = state
+            if self.effects and type(self.effects[-1]) is Persist:
+                self.effects.pop()
+            self.effects.append(Persist(STATE_FILE, format_state(*state)))
+
+
+_STEPS: dict[type, Callable[[RaftReplica, Any, float], None]] = {
+    Start: RaftReplica._on_start,
+    Tick: RaftReplica._on_tick,
+    Received: RaftReplica._on_received,
+    Answered: RaftReplica._on_answered,
+    Appended: RaftReplica._on_appended,
+    Synced: RaftReplica._on_synced,
+    Resign: RaftReplica._on_resign,
+    Snapshot: RaftReplica._on_snapshot,
+}
