@@ -1,0 +1,204 @@
+"""Records as a test writes and reads them, without a client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pykafkad import errors
+from pykafkad.testing import topics
+from pykafkad.testing.partitioner import partition_of
+from pykafkad.testing.wire_client import Refused, WireClient
+from pykafkad.wire import messages
+from pykafkad.wire.batch import build_batch, parse_header
+from pykafkad.wire.records import iterate_records
+
+Text = str | bytes
+"""A key, value or header; text is written as UTF-8."""
+
+FETCH_BYTES = 8 << 20
+BATCH_BYTES = 512 * 1024
+"""About so much is written as one batch."""
+
+
+class Record(NamedTuple):
+    """A record that a topic holds. Key, value and the values of headers are bytes, or None."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+class NewRecord(NamedTuple):
+    """A record to write. Without a `partition` its key chooses it as in a Java client; records without a key take
+    turns. Without `timestamp_ms` it gets the time of the call."""
+
+    value: Text | None
+    key: Text | None = None
+    headers: Mapping[str, Text | None] | Sequence[tuple[str, Text | None]] = MappingProxyType({})
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+Writable = NewRecord | Text | None | tuple[Text | None, Text | None]
+"""A record to write: a value alone (None: a tombstone), (key, value), or a `NewRecord`."""
+
+
+def new_record(record: object) -> NewRecord:
+    """`record` as a NewRecord. Raises TypeError for what is no `Writable`."""
+    if isinstance(record, NewRecord):
+        return record
+    if record is None or isinstance(record, (str, bytes)):
+        return NewRecord(record)
+    if isinstance(record, tuple) and len(record) == 2:
+        key, value = record
+        return NewRecord(value, key)
+    raise TypeError(f"a record is a value (bytes, str or None), a tuple (key, value) or a NewRecord, not {record!r}")
+
+
+def _bytes(value: object, what: str) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    raise TypeError(f"the {what} of a record is bytes, str or None, not {value!r}")
+
+
+def write(client: WireClient, topic: str, records: Iterable[object], ahead_seconds: float = 0.0) -> list[Record]:
+    """Write records to a topic, which is created where it is not there; what it holds of them now. `ahead_seconds` is
+    how far the broker's clock is ahead. Raises Refused, and ValueError for a partition that the topic does not have."""
+    written = [new_record(record) for record in records]
+    count = topics.partition_counts(client, [topic]).get(topic)
+    if count is None:
+        topics.create_topics(client, {topic: None}, may_exist=True)
+        count = topics.partition_counts(client, [topic])[topic]
+    by_partition: dict[int, list[int]] = {}
+    encoded = []
+    now_ms = int((time.time() + ahead_seconds) * 1000)
+    turns = 0
+    for position, record in enumerate(written):
+        key = _bytes(record.key, "key")
+        pairs = record.headers.items() if isinstance(record.headers, Mapping) else record.headers
+        headers = [(name, _bytes(value, f"header {name}")) for name, value in pairs]
+        timestamp_ms = now_ms if record.timestamp_ms is None else record.timestamp_ms
+        encoded.append((key, _bytes(record.value, "value"), headers, timestamp_ms))
+        partition = record.partition
+        if partition is None:
+            partition = turns % count if key is None else partition_of(key, count)
+            turns += key is None
+        if not 0 <= partition < count:
+            raise ValueError(f"{topic} has the partitions 0 to {count - 1}, not {partition}")
+        by_partition.setdefault(partition, []).append(position)
+    found: dict[int, Record] = {}
+    for partition, positions in by_partition.items():
+        for chosen in _batches(positions, encoded):
+            base_offset = _append(client, topic, partition, [encoded[position] for position in chosen])
+            for offset, position in enumerate(chosen, base_offset):
+                key, value, headers, timestamp_ms = encoded[position]
+                found[position] = Record(topic, partition, offset, timestamp_ms, key, value, tuple(headers))
+    return [found[position] for position in range(len(written))]
+
+
+_Encoded = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]], int]
+
+
+def _batches(positions: list[int], encoded: list[_Encoded]) -> Iterable[list[int]]:
+    batch: list[int] = []
+    size = 0
+    for position in positions:
+        key, value, _, _ = encoded[position]
+        length = len(key or b"") + len(value or b"")
+        if batch and size + length > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(position)
+        size += length
+    if batch:
+        yield batch
+
+
+def _append(client: WireClient, topic: str, partition: int, records: list[_Encoded]) -> int:
+    request = messages.ProduceRequest
+    data = request.PartitionProduceData(index=partition, records=bytes(build_batch(records)))
+    answer = client.ask(
+        "Produce",
+        acks=-1,
+        timeout_ms=topics.TIMEOUT_MS,
+        topic_data=[request.TopicProduceData(name=topic, partition_data=[data])],
+    )
+    row = answer.responses[0].partition_responses[0]
+    if row.error_code:
+        raise Refused(f"records to {topic}-{partition}", row.error_code, row.error_message)
+    base_offset: int = row.base_offset
+    return base_offset
+
+
+def read(
+    client: WireClient, topic: str, partition: int | None = None, isolation_level: int = topics.READ_UNCOMMITTED
+) -> list[Record]:
+    """What a topic, or one partition of it, holds now, in the order of partitions and offsets. Raises Refused for a
+    topic that is not there, and ValueError for such a partition."""
+    count = topics.partition_counts(client, [topic]).get(topic)
+    if count is None:
+        raise Refused(f"records of {topic}", errors.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition is not None and not 0 <= partition < count:
+        raise ValueError(f"{topic} has the partitions 0 to {count - 1}, not {partition}")
+    chosen = [(topic, index) for index in (range(count) if partition is None else [partition])]
+    begins = topics.offsets(client, chosen, topics.EARLIEST)
+    ends = topics.offsets(client, chosen, topics.LATEST, isolation_level)
+    found = []
+    for name, index in chosen:
+        position, end_offset = begins[name, index], ends[name, index]
+        while position < end_offset:
+            records, position = _fetch(client, name, index, position, isolation_level)
+            found += [record for record in records if record.offset < end_offset]
+    return found
+
+
+def _fetch(
+    client: WireClient, topic: str, partition: int, position: int, isolation_level: int
+) -> tuple[list[Record], int]:
+    """Records from `position` on, and where to go on."""
+    request = messages.FetchRequest
+    asked = request.FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)
+    answer = client.ask(
+        "Fetch",
+        max_wait_ms=0,
+        min_bytes=0,
+        isolation_level=isolation_level,
+        topics=[request.FetchTopic(topic=topic, partitions=[asked])],
+    )
+    row = answer.responses[0].partitions[0]
+    if row.error_code:
+        raise Refused(f"records of {topic}-{partition}", row.error_code)
+    content = row.records if row.records is not None else b""
+    ignored = sorted(row.aborted_transactions or (), key=lambda each: each.first_offset)
+    aborting: set[int] = set()
+    found = []
+    at = 0
+    while len(content) - at >= 61:
+        view = memoryview(content)[at:]
+        header = parse_header(view)
+        if header.size_bytes > len(view):
+            break
+        at += header.size_bytes
+        while ignored and ignored[0].first_offset <= header.last_offset:
+            aborting.add(ignored.pop(0).producer_id)
+        if header.is_control:
+            aborting.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in aborting):
+            found += [
+                Record(topic, partition, each.offset, each.timestamp_ms, each.key, each.value, tuple(each.headers))
+                for each in iterate_records(view, header)
+                if each.offset >= position
+            ]
+        next_position = header.end_offset
+    if not at:
+        raise Refused(f"records of {topic}-{partition} from {position}", errors.UNKNOWN_SERVER_ERROR, "there were none")
+    return found, next_position
