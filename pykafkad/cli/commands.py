@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
@@ -18,11 +19,14 @@ from pykafkad.errors import ConfigError
 # command has actions sets HAS_ACTIONS.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
+    "status": "pykafkad.cli.status",
     "topics": "pykafkad.cli.topics",
     "produce": "pykafkad.cli.produce",
     "tail": "pykafkad.cli.tail",
     "groups": "pykafkad.cli.groups",
     "transactions": "pykafkad.cli.transactions",
+    "acls": "pykafkad.cli.acls",
+    "client-config": "pykafkad.cli.client_config",
     "dump-log": "pykafkad.cli.dump_log",
     "fsck": "pykafkad.cli.fsck",
     "snapshot": "pykafkad.cli.snapshot",
@@ -41,7 +45,9 @@ def main(arguments: list[str]) -> int:
         print(f"pykafkad {__version__}")
         return 0
     if arguments[0] not in COMMANDS:
-        print(f"pykafkad: unknown command {arguments[0]!r}\n\n{overview()}", file=sys.stderr)
+        close = difflib.get_close_matches(arguments[0], COMMANDS, 1)
+        meant = f"; did you mean {close[0]}?" if close else f"\n\n{overview()}"
+        print(f"pykafkad: unknown command {arguments[0]!r}{meant}", file=sys.stderr)
         return 2
     return _run(arguments[0], arguments[1:])
 

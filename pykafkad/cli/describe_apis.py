@@ -6,7 +6,7 @@ The rows come from the table by which the broker serves them.
 from __future__ import annotations
 
 from pykafkad.cli.output import Failure, add_json, add_markdown, print_markdown, print_table
-from pykafkad.handlers.table import CONTROLLER, OFFERED, REFUSED, REMOVED, every_row
+from pykafkad.handlers.table import CONTROLLER, OFFERED, REMOVED, every_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _range(low: int | None, high: int | None) -> str:
 def markdown() -> str:
     """The table of APIs for the documentation: every offered API, then the others in one line per reason."""
     lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
-    reasons: dict[str, dict[str, list[str]]] = {state: {} for state in (REFUSED, CONTROLLER, REMOVED)}
+    reasons: dict[str, dict[str, list[str]]] = {state: {} for state in (CONTROLLER, REMOVED)}
     for row in every_row():
         if row.state == OFFERED:
             hidden = " (not advertised)" if row.advertised_min is None else ""
@@ -77,14 +77,7 @@ def markdown() -> str:
                 f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |"
             )
         else:
-            advertised = " (advertised)" if row.advertised_min is not None else ""
-            reasons[row.state].setdefault(row.gaps, []).append(row.name + advertised)
-    lines += [
-        "",
-        "These APIs are answered with an error. ApiVersions only lists those marked as advertised:",
-        "",
-    ]
-    lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons[REFUSED].items()]
+            reasons[row.state].setdefault(row.gaps, []).append(row.name)
     lines += ["", "The other keys close the connection, as on a listener of Kafka's broker:", ""]
     lines += [
         f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()

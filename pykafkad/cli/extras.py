@@ -13,6 +13,7 @@ import importlib
 PACKAGES = {
     "kafka": ("kafka-python", 3, "cli"),
     "rich.table": ("rich", 0, "cli"),
+    "cryptography.x509": ("cryptography", 0, "tls"),
     "opentelemetry.proto.metrics.v1.metrics_pb2": ("opentelemetry-proto", 0, "telemetry"),
 }
 

@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="each line is a JSON object with key, value, headers and timestamp_ms, as of `pykafkad tail --json`",
+        help="each line is a JSON object with key, value, headers and timestamp_ms, as of `pykafkad tail --json`; a "
+        "key or value that is not text is written as JSON, headers may be an object",
     )
     parser.add_argument(
         "--compression",
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         "retries": client.RETRIES, "retry_backoff_ms": client.RETRY_DELAY_S * 1000,
     }  # fmt: skip
     count = 0
-    with client.producer(options.bootstrap, **settings) as producer:
+    with client.producer(options, **settings) as producer:
         _check_partition(producer, options)
         if not options.values:
             tell_person("type one record per line; Ctrl-D ends the input", sys.stdin)
@@ -143,7 +144,8 @@ def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, obj
         fields = json.loads(line)
         if not isinstance(fields, dict):
             raise ValueError("not an object")
-        headers = [(name, _bytes(value)) for name, value in fields.get("headers") or []]
+        named = fields.get("headers") or []
+        headers = [(name, _bytes(value)) for name, value in (named.items() if isinstance(named, dict) else named)]
         if any(value is None for _, value in headers):
             raise ValueError("a header is null, which kafka-python does not send")
         key, value, timestamp_ms = _bytes(fields.get("key")), _bytes(fields.get("value")), fields.get("timestamp_ms")
@@ -155,11 +157,10 @@ def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, obj
 
 
 def _bytes(text: object) -> bytes | None:
-    """The bytes of a value that `pykafkad tail --json` printed: UTF-8 text, or `{"hex": …}`."""
+    """The bytes of a value that `pykafkad tail --json` printed: UTF-8 text, or `{"hex": …}`. Everything else that JSON
+    has is written as JSON."""
     if text is None:
         return None
-    if isinstance(text, dict) and isinstance(text.get("hex"), str):
+    if isinstance(text, dict) and text.keys() == {"hex"} and isinstance(text["hex"], str):
         return bytes.fromhex(text["hex"])
-    if not isinstance(text, str):
-        raise TypeError(f"{text!r} must be text, null or an object with hex")
-    return text.encode()
+    return (text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, separators=(",", ":"))).encode()

@@ -14,12 +14,16 @@ from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import logs
 from pykafkad.settings import sources
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.server.start_acls import Creation
+
 SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
 DESCRIPTION = """Runs a broker that Kafka clients connect to. By default it listens on port 9092 and keeps its data in
 ./pykafkad-data. Without a property file, a new group starts at once (group.initial.rebalance.delay.ms=0); with one, the
 first rebalance waits as long as Kafka's (3 s). A second SIGINT or SIGTERM stops the broker at once."""
 
-# (option, name of its value in help texts, whether it may be repeated, help)
+# (option, name of its value in help texts, empty for one without, whether it may be repeated, help)
 OPTIONS = (
     (
         "--listen",
@@ -36,6 +40,13 @@ OPTIONS = (
         "keep all data in memory, at most so much (such as 512MB or 2GB); it is lost when the broker stops",
     ),
     (
+        "--tls",
+        "",
+        False,
+        "serve the addresses of --listen by TLS, with an authority and certificates made on the fly: tls-ca.pem in the "
+        "data directory is what clients trust",
+    ),
+    (
         "--topic",
         "NAME[:PARTITIONS]",
         True,
@@ -48,10 +59,31 @@ OPTIONS = (
         "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)",
     ),
     (
+        "--user",
+        "NAME:PASSWORD[:MECHANISM]",
+        True,
+        "let this user log in by SASL, and nobody without a login: by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or by any "
+        "of them; other users of the machine can see this command line (repeatable)",
+    ),
+    (
+        "--acl",
+        "ENTRY",
+        True,
+        "let a user do something, as `pykafkad acls add` has it, such as 'alice read topic orders'; what no entry "
+        "allows is denied, except to those of the setting super.users (repeatable)",
+    ),
+    (
         "--ready-file",
         "PATH",
         False,
         "write the broker's address to this file once it serves every API; before that and after the stop it is absent",
+    ),
+    (
+        "--trace",
+        "FILE",
+        False,
+        "record requests and answers, and write the last of them to this file when the broker stops: .pcap for "
+        "Wireshark, .jsonl with all fields, .txt with a line for each",
     ),
     (
         "--log-level",
@@ -68,15 +100,19 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 class Options:
     """The parsed command line: `properties` (a path or None) and one attribute per option of `OPTIONS`.
 
-    The attribute of a repeatable option is a list.
+    The attribute of a repeatable option is a list, that of one without a value is empty if it was given.
     """
 
     data: str | None
+    tls: str | None
     memory: str | None
     ready_file: str | None
+    trace: str | None
     log_level: str | None
     listen: list[str]
     topic: list[str]
+    user: list[str]
+    acl: list[str]
     set: list[str]
 
     def __init__(self) -> None:
@@ -107,10 +143,29 @@ def _serve(options: Options) -> int:
     _set_level(options)
     command_line = {} if options.data is None else {"log.dirs": options.data}
     if options.memory is not None:
+        if options.data is not None:
+            raise ConfigError(
+                f"--memory {options.memory}: nothing would be kept in --data {options.data}; give one of them"
+            )
         command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
+    of_file = ""
     if options.listen:
-        _listen(options.listen, properties)
+        of_file = _leave_out_advertised(properties, options.properties)
+        _listen(options.listen, properties, "PLAINTEXT" if options.tls is None else "SSL")
+    ca_file = None if options.tls is None else _provide_certificates(options, properties)
+    users: list[tuple[str, str, str]] = []
+    if options.user:
+        from pykafkad.cli import users as logins
+
+        users = logins.parse(options.user)
+        logins.apply(users, properties)
+    acls: list[tuple[str, Creation]] = []
+    if options.acl:
+        from pykafkad.cli import start_acls
+
+        acls = start_acls.parse(options.acl)
+        start_acls.apply(properties)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
     if settings.pykafkad_client_telemetry_enable:
@@ -118,11 +173,20 @@ def _serve(options: Options) -> int:
     from pykafkad.server.run import run
 
     ready_file = _ready_file(options.ready_file)
+    trace_file = _trace_file(options.trace)
     log = logs.logger("config")
-    for sentence in settings.warnings:
-        log.warning("setting", text=sentence)
+    logs.tell_settings(log, [*filter(None, [of_file]), *settings.warnings], settings.without_effect)
     try:
-        return run(settings, data_directories=settings.log_directories, topics=topics, ready_file=ready_file)
+        return run(
+            settings,
+            data_directories=settings.log_directories,
+            topics=topics,
+            ready_file=ready_file,
+            ca_file=ca_file,
+            users=users,
+            acls=acls,
+            trace_file=trace_file,
+        )
     except StartFailure:
         raise
     except ConfigError as error:
@@ -130,16 +194,54 @@ def _serve(options: Options) -> int:
         # message begins with the name of a setting, whose origin is added here.
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
+    finally:
+        if ca_file is not None and options.memory is not None:
+            import shutil
+
+            shutil.rmtree(os.path.dirname(ca_file), ignore_errors=True)
 
 
-def _listen(texts: list[str], properties: dict[str, tuple[str, str]]) -> None:
+def _leave_out_advertised(properties: dict[str, tuple[str, str]], path: str | None) -> str:
+    """`advertised.listeners` of a file belong to the file's listeners: the broker would be ready at an address that its
+    own answers do not lead to. What is left out, as a sentence. Those of the environment and of `--set` stay."""
+    name = "advertised.listeners"
+    text, origin = properties.get(name, ("", ""))
+    if not text.strip() or path is None or not origin.startswith(f"{path}:"):
+        return ""
+    del properties[name]
+    return f"{origin}: {name}={text} is left out, since --listen says where clients reach the broker"
+
+
+def _listen(texts: list[str], properties: dict[str, tuple[str, str]], protocol: str) -> None:
     """Turns `--listen` into settings, so that DescribeConfigs shows where the broker listens."""
     from pykafkad.server.listeners import as_settings, parse_address
 
     addresses = [parse_address(text, "--listen") for text in texts]
     name = "listener.security.protocol.map"
     security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default or ""
-    properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security).items())
+    properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security, protocol).items())
+
+
+def _provide_certificates(options: Options, properties: dict[str, tuple[str, str]]) -> str:
+    """Turns `--tls` into settings; the path of what clients trust."""
+    from pykafkad.cli import certificates
+    from pykafkad.server.listeners import parse_address
+
+    if not options.listen:
+        if "listeners" in properties:
+            raise ConfigError(f"--tls: {properties['listeners'][1]} names listeners; say with --listen which get TLS")
+        _listen([":9092"], properties, "SSL")
+    folder = properties.get("log.dirs", ("", ""))[0].split(",")[0].strip()
+    if options.memory is not None:
+        import tempfile
+
+        # Nothing is kept, and clients read the file all the same.
+        folder = tempfile.mkdtemp(prefix="pykafkad-tls-")
+    folder = os.path.abspath(folder or config.ROWS[config.BROKER]["log.dir"].default or "")
+    hosts = [parse_address(text, "--listen")[0] for text in options.listen]
+    for name, text in certificates.provide(folder, (host for host in hosts if host not in ("0.0.0.0", "::"))).items():
+        properties.setdefault(name, (text, "--tls"))
+    return os.path.join(folder, certificates.CA_FILE)
 
 
 def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:
@@ -168,6 +270,22 @@ def _ready_file(path: str | None) -> str | None:
     path = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(path)):
         raise ConfigError(f"--ready-file {path}: there is no directory {os.path.dirname(path)}")
+    return path
+
+
+def _trace_file(path: str | None) -> str | None:
+    """The absolute path of `--trace`. Raises `ConfigError` for a name that tells no format, or without a directory."""
+    if path is None:
+        return None
+    from pykafkad.server import trace_formats
+
+    path = os.path.abspath(path)
+    try:
+        trace_formats.check_path(path)
+    except ValueError as error:
+        raise ConfigError(f"--trace {error}") from None
+    if not os.path.isdir(os.path.dirname(path)):
+        raise ConfigError(f"--trace {path}: there is no directory {os.path.dirname(path)}")
     return path
 
 
@@ -207,10 +325,13 @@ def _read(arguments: list[str]) -> Options | None:
     """
     options = Options()
     repeated = {option: many for option, _, many, _ in OPTIONS}
+    without_value = {option for option, metavar, _, _ in OPTIONS if not metavar}
     words = iter(arguments)
     for word in words:
         option, equals, value = word.partition("=")
-        if option in repeated:
+        if word in without_value:
+            setattr(options, _attribute(option), "")
+        elif option in repeated and option not in without_value:
             if not equals:
                 value = next(words, "--")
                 if value.startswith("--"):
@@ -235,9 +356,11 @@ def _explain(arguments: list[str]) -> int:
         "properties", nargs="?", metavar="server.properties", help="a property file, such as Kafka's own"
     )
     for option, metavar, repeated, text in OPTIONS:
-        parser.add_argument(
-            option, metavar=metavar, action="append" if repeated else "store", help=text.replace("%", "%%")
-        )
+        text = text.replace("%", "%%")
+        if metavar:
+            parser.add_argument(option, metavar=metavar, action="append" if repeated else "store", help=text)
+        else:
+            parser.add_argument(option, action="store_true", help=text)
     try:
         parser.parse_args(arguments)
     except SystemExit as stop:

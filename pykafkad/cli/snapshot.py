@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs one action."""
     if options.action == "fork":
         return _fork(options)
-    with client.admin(options.bootstrap, timeout_ms=_TIMEOUT_MS) as admin:
+    with client.admin(options, timeout_ms=_TIMEOUT_MS) as admin:
         broker = client.only_broker(admin)
         # Another Kafka would accept the action as an unknown setting and report success, so its broker is refused here.
         names = client.describe_broker_setting(admin, broker, _LIST)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pykafkad.cli import client
 from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SUMMARY = "print the records of a topic as they arrive, without using a group"
+UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 POLL_MS = 500
 PARTITION_CHECK_POLLS = 10
 
@@ -18,11 +21,16 @@ PARTITION_CHECK_POLLS = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad tail`."""
     parser.add_argument("topic", metavar="TOPIC", help="the topic to read, including partitions that are added later")
+    parser.add_argument("last", nargs="?", metavar="-N", help="begin with the last N of each partition: --from -N")
     parser.add_argument(
-        "--from", dest="start", default="end", metavar="WHERE",
+        "--from", dest="start", metavar="WHERE",
         help="where to begin: `start`, `end` (default), an offset, `-N` for the last N of each partition, "
         "or a time such as 2026-01-31T12:00:00Z",
     )  # fmt: skip
+    parser.add_argument(
+        "--since", metavar="AGO", help="begin with what is not older than this, such as 30s, 5m, 2h or 1d"
+    )
+    parser.add_argument("--key", metavar="TEXT", help="only records with this key")
     parser.add_argument("--partition", type=int, action="append", metavar="N", help="only this partition (repeatable)")
     parser.add_argument("-n", "--max", type=client.count, metavar="N", help="stop after N records")
     parser.add_argument("--stop-at-end", action="store_true", help="stop after the records that the topic has now")
@@ -41,12 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints records until an option or a signal stops it."""
+    options.topic, options.start = _topic_and_start(options)
     isolation = "read_committed" if options.committed else "read_uncommitted"
     with (
-        client.admin(options.bootstrap) as admin,
-        client.consumer(options.bootstrap, isolation_level=isolation, auto_offset_reset="earliest") as consumer,
+        client.admin(options) as admin,
+        client.consumer(options, isolation_level=isolation, auto_offset_reset="earliest") as consumer,
     ):
-        partitions = _partitions(admin, options)
+        partitions = client.partitions_of(admin, options.bootstrap, options.topic, options.partition)
         ends = {partition: end for partition, (_, end) in client.watermarks(admin, partitions).items()}
         consumer.assign(partitions)
         _seek(consumer, admin, partitions, options.start)
@@ -54,17 +63,29 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _partitions(admin: Any, options: argparse.Namespace) -> list[Any]:
-    topic = admin.describe_topics([options.topic])[0]
-    if topic["error_code"] != 0:
-        raise Failure(
-            f"there is no topic {options.topic} at {options.bootstrap}; `pykafkad topics list` shows all topics"
-        )
-    known = sorted(row["partition_index"] for row in topic["partitions"])
-    for number in options.partition or ():
-        if number not in known:
-            raise Failure(f"{options.topic} has partitions 0 to {known[-1]}, not {number}")
-    return [client.partition_of(options.topic, number) for number in options.partition or known]
+def _topic_and_start(options: argparse.Namespace) -> tuple[str, str]:
+    """The topic, and where `-N` (in front of it or behind it), `--from` or `--since` say to begin."""
+    words = [options.topic] if options.last is None else [options.topic, options.last]
+    last = [word for word in words if re.fullmatch(r"-\d+", word)]
+    topics = [word for word in words if word not in last]
+    if len(topics) != 1:
+        raise Failure(f"{' '.join(words)}: must be one TOPIC, and -N for the last N records", 2)
+    starts = [*last, *(each for each in (options.start,) if each is not None)]
+    if options.since is not None:
+        starts.append(_ago(options.since))
+    if len(starts) > 1:
+        raise Failure("-N, --from and --since each say where to begin: give one of them", 2)
+    return topics[0], starts[0] if starts else "end"
+
+
+def _ago(text: str) -> str:
+    """The time that was `text` ago."""
+    from datetime import UTC, datetime, timedelta
+
+    found = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    if found is None:
+        raise Failure(f"--since {text}: must be a whole number with s, m, h or d, such as 5m", 2)
+    return (datetime.now(UTC) - timedelta(seconds=int(found[1]) * UNITS_S[found[2]])).isoformat()
 
 
 def _seek(consumer: Any, admin: Any, partitions: list[Any], start: str) -> None:
@@ -75,32 +96,22 @@ def _seek(consumer: Any, admin: Any, partitions: list[Any], start: str) -> None:
         # The end offset is resolved now. A later lookup would skip a record that arrives before the first fetch.
         for partition, (_, end) in client.watermarks(admin, partitions).items():
             consumer.seek(partition, end)
-    elif start.lstrip("-").isdecimal():
+    elif (number := client.offset(start.removeprefix("-"))) is not None:
         for partition, (first, end) in client.watermarks(admin, partitions).items():
-            wanted = int(start) if not start.startswith("-") else end + int(start)
+            wanted = end - number if start.startswith("-") else number
             consumer.seek(partition, max(first, min(wanted, end)))
     else:
-        timestamp_ms = _timestamp_ms(start)
+        allowed = f"start, end, an offset up to {client.OFFSET_MAX}, -N or a time such as 2026-01-31T12:00:00Z"
+        timestamp_ms = client.time_ms(start, f"--from {start}: must be {allowed}")
         found = consumer.offsets_for_times(dict.fromkeys(partitions, timestamp_ms))
         for partition, (_, end) in client.watermarks(admin, partitions).items():
             consumer.seek(partition, found[partition].offset if found.get(partition) else end)
 
 
-def _timestamp_ms(text: str) -> int:
-    from datetime import datetime
-
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise Failure(
-            f"--from {text}: must be start, end, an offset, -N or a time such as 2026-01-31T12:00:00Z", 2
-        ) from None
-    return int(moment.timestamp() * 1000)
-
-
 def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
     printed = 0
     polls = 0
+    key = None if options.key is None else options.key.encode()
     while True:
         if options.stop_at_end and all(consumer.position(partition) >= end for partition, end in ends.items()):
             return
@@ -109,6 +120,8 @@ def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.N
             for record in records:
                 if options.stop_at_end and record.offset >= ends[partition]:
                     break
+                if key is not None and record.key != key:
+                    continue
                 _print(record, options.json)
                 printed += 1
                 if printed == options.max:
@@ -120,7 +133,11 @@ def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.N
 
 def _add_new_partitions(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
     """Follows partitions that were added to the topic meanwhile, from their start."""
-    new = [partition for partition in _partitions(admin, options) if partition not in ends]
+    new = [
+        partition
+        for partition in client.partitions_of(admin, options.bootstrap, options.topic, options.partition)
+        if partition not in ends
+    ]
     if not new:
         return
     positions = {partition: consumer.position(partition) for partition in ends}

@@ -1,8 +1,8 @@
-"""`pykafkad topics`: lists, creates, describes and deletes topics of any Kafka."""
+"""`pykafkad topics`: lists, creates, describes, changes and deletes topics of any Kafka."""
 
 from __future__ import annotations
 
-from pykafkad.cli import actions, client
+from pykafkad.cli import actions, client, topic_changes
 from pykafkad.cli.output import Failure, print_error, print_table
 from pykafkad.errors import name as error_name
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import argparse
     from typing import Any
 
-SUMMARY = "list, create, describe and delete topics"
+SUMMARY = "list, create, describe, change and delete topics, and delete their records"
 HAS_ACTIONS = True
 
 
@@ -46,16 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument("names", nargs="*", metavar="NAME", help="topics to describe (default: all)")
     delete = add("delete", help="delete topics and all their records")
     delete.add_argument("names", nargs="+", metavar="NAME", help="topics to delete")
-    actions.add_common(parser, (listing, create, describe, delete))
+    actions.add_common(parser, (listing, create, describe, delete, *topic_changes.add_actions(add)))
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one action; the exit code is 1 when it failed for any topic."""
-    return {"list": _list, "create": _create, "describe": _describe, "delete": _delete}[options.action](options)
+    return {
+        "list": _list,
+        "create": _create,
+        "describe": _describe,
+        "delete": _delete,
+        "alter": topic_changes.alter,
+        "delete-records": topic_changes.delete_records,
+    }[options.action](options)
 
 
 def _list(options: argparse.Namespace) -> int:
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         topics = [topic for topic in admin.describe_topics() if options.internal or not topic["is_internal"]]
     rows = [(topic["name"], len(topic["partitions"])) for topic in sorted(topics, key=lambda topic: topic["name"])]
     print_table(("topic", "partitions"), rows, as_json=options.json)
@@ -63,12 +70,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _create(options: argparse.Namespace) -> int:
-    configs = {}
-    for pair in options.config:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise Failure(f"--config {pair}: must be NAME=VALUE", 2)
-        configs[name] = value
+    configs = topic_changes.settings(options.config)
     topics = {}
     for text in options.names:
         name, colon, count = text.partition(":")
@@ -79,13 +81,13 @@ def _create(options: argparse.Namespace) -> int:
             "replication_factor": options.replication_factor,
             "configs": configs,
         }
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         answer = admin.create_topics(topics, raise_errors=False)
     return _report(answer["topics"], "created", options)
 
 
 def _delete(options: argparse.Namespace) -> int:
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         answer = admin.delete_topics(options.names, raise_errors=False)
     return _report(answer["topics"], "deleted", options)
 
@@ -102,7 +104,7 @@ def _report(rows: list[dict[str, Any]], verb: str, options: argparse.Namespace) 
 
 
 def _describe(options: argparse.Namespace) -> int:
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         topics = sorted(admin.describe_topics(options.names or None), key=lambda topic: topic["name"])
         known = [topic for topic in topics if topic["error_code"] == 0]
         partitions = [

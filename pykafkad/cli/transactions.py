@@ -64,7 +64,7 @@ def _list(options: argparse.Namespace) -> int:
         filters["duration_filter_ms"] = int(options.longer_than * 1000)
     if options.pattern:
         filters["transactional_id_pattern"] = options.pattern
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         found = client.retrying(lambda: admin.list_transactions(**filters))
     rows = sorted(
         (each.transactional_id, each.state.value, each.producer_id, broker)
@@ -76,7 +76,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _describe(options: argparse.Namespace) -> int:
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         found = _described(admin, options.id)
     if found is None:
         raise Failure(
@@ -114,7 +114,7 @@ def _described(admin: Any, transactional_id: str) -> Any:
 
 def _find_hanging(options: argparse.Namespace) -> int:
     before_ms = Clock().now_ms() - options.older_than * 1000
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         topics = [each for each in admin.describe_topics(options.topic) if not each["error_code"]]
         partitions = [
             client.partition_of(each["name"], row["partition_index"]) for each in topics for row in each["partitions"]
@@ -165,14 +165,14 @@ def _abort(options: argparse.Namespace) -> int:
 
 
 def _abort_id(options: argparse.Namespace) -> int:
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         found = _described(admin, options.id)
     if found is None:
         raise Failure(f"there is no transactional id {options.id} at {options.bootstrap}")
     if found.state.value not in OPEN_STATES:
         raise Failure(f"{options.id} has no open transaction: its state is {found.state.value}")
     # A producer that takes over has the open transaction aborted.
-    with client.producer(options.bootstrap, transactional_id=options.id) as producer:
+    with client.producer(options, transactional_id=options.id) as producer:
         producer.init_transactions()
     print_table(("transactional_id", "result"), [(options.id, "aborted")], as_json=options.json)
     return 0
@@ -182,7 +182,7 @@ def _abort_hanging(options: argparse.Namespace) -> int:
     from kafka.admin import AbortTransactionSpec
 
     partition = client.partition_of(options.topic, options.partition)
-    with client.admin(options.bootstrap) as admin:
+    with client.admin(options) as admin:
         producers = client.retrying(admin.describe_producers, [partition])[partition].active_producers
         found = [each for each in producers if each.current_transaction_start_offset == options.start_offset]
         if not found:

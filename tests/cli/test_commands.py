@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
 from pykafkad import __version__
 from pykafkad.__main__ import main
-from pykafkad.cli import client, commands, produce, topics
+from pykafkad.cli import client, commands, group_descriptions, produce, topics
 from pykafkad.cli.output import Failure, print_table, readable
 
 
@@ -31,7 +33,13 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is 2, and the overview of the commands is printed."""
     assert main(["brew"]) == 2
-    assert "unknown command 'brew'" in capsys.readouterr().err
+    assert "unknown command 'brew'\n\npykafkad: a broker" in capsys.readouterr().err
+
+
+def test_a_misspelt_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """One that is close to a command names it, without the overview."""
+    assert main(["topcis", "list"]) == 2
+    assert capsys.readouterr().err == "pykafkad: unknown command 'topcis'; did you mean topics?\n"
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS)
@@ -121,6 +129,25 @@ def test_options_of_an_action_may_stand_anywhere(
         (["transactions", "abort", "id", "--topic", "t"], "name either an ID"),
         (["transactions", "abort", "--topic", "t", "--partition", "0"], "name either an ID"),
         (["topics", "-b", "h:1"], "the following arguments are required: ACTION"),
+        (["topics", "alter", "t"], "name what to change: --partitions, --config or --unset"),
+        (["topics", "alter", "t", "--config", "x"], "--config x: must be NAME=VALUE"),
+        (["topics", "delete-records", "t", "--before", "soon"], "--before soon: must be `end` or an offset"),
+        (
+            ["topics", "delete-records", "t", "--before", f"{2**63}"],
+            f"--before {2**63}: must be `end` or an offset up to",
+        ),
+        (["topics", "delete-records", "t", "--before", "9" * 5000], "must be `end` or an offset up to"),
+        (
+            ["groups", "reset", "g", "--to", f"{2**63}"],
+            f"--to {2**63}: must be start, end, an offset up to {2**63 - 1}",
+        ),
+        (["groups", "reset", "g", "--to", "9" * 5000], "must be start, end, an offset up to"),
+        (["groups", "kick", "g"], "name the members to kick, or give --all"),
+        (["groups", "kick", "g", "m", "--all"], "name the members to kick, or give --all"),
+        (["tail", "a", "b"], "a b: must be one TOPIC, and -N for the last N records"),
+        (["tail", "-3", "-4"], "-3 -4: must be one TOPIC, and -N for the last N records"),
+        (["tail", "a", "-3", "--from", "start"], "-N, --from and --since each say where to begin: give one of them"),
+        (["tail", "a", "--since", "5x"], "--since 5x: must be a whole number with s, m, h or d, such as 5m"),
         (["snapshot", "-b", "h:1", "keep", "x"], "invalid choice: 'keep'"),
     ],
 )
@@ -130,6 +157,49 @@ def test_missing_and_extra_words_of_an_action_are_wrong_usage(
     """The exit code is 2, and the message says which word is missing or not expected."""
     assert main(words) == 2
     assert error in capsys.readouterr().err
+
+
+def test_an_offset_is_one_that_a_partition_can_have() -> None:
+    """Other words, and numbers that the protocol has no room for, are none."""
+    assert client.offset(f"{2**63 - 1}") == 2**63 - 1 and client.offset("007") == 7
+    for word in (f"{2**63}", "9" * 5000, "-1", "", "1.0", "٣"):
+        assert client.offset(word) is None
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What every command of the test is connected to."""
+    admin = SimpleNamespace()
+    monkeypatch.setattr(client, "admin", lambda options: nullcontext(admin))
+    return admin
+
+
+@pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:open_text is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("words", [["--all"], ["m"]])
+def test_members_of_no_group_can_not_leave(
+    words: list[str], connected: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not the same as a group without members."""
+    state = "Dead"
+    monkeypatch.setattr(
+        group_descriptions, "describe", lambda admin, name: SimpleNamespace(name=name, state=state, members=[])
+    )
+    assert main(["groups", "kick", "nosuch", *words, "-b", "h:1"]) == 1
+    assert "there is no group nosuch at h:1; `pykafkad groups list` shows all" in capsys.readouterr().err
+    state = "Empty"
+    assert main(["groups", "kick", "such", "--all", "-b", "h:1"]) == 0
+
+
+def test_the_status_names_brokers_as_commands_take_them(
+    connected: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An IPv6 address stands in brackets."""
+    brokers = [{"broker_id": 1, "host": "::1", "port": 9092}, {"broker_id": 2, "host": "h", "port": 1}]
+    connected.describe_cluster = lambda: {"cluster_id": "c", "brokers": brokers}
+    connected.describe_topics = connected.list_groups = list
+    assert main(["status"]) == 0
+    assert "brokers: 1 at [::1]:9092, 2 at h:1\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["localhost:9092", "localhost", "[::1]:9092", "[::1]", "a:1,b:2"])

@@ -181,7 +181,7 @@ def put(disk: damage.MemoryDisk, root: Path) -> Path:
     return root / "data"
 
 
-@pytest.mark.parametrize("kind", seeds.sampled(damage.KINDS, 5))
+@pytest.mark.parametrize("kind", seeds.sampled(damage.KINDS, 12))
 def test_the_findings_are_what_a_start_does(
     brokers: dict[str, damage.MemoryDisk], tmp_path: Path, capsys: pytest.CaptureFixture, kind: str
 ) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import socket
+import ssl
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -111,3 +114,45 @@ def test_a_second_broker_on_the_same_directory_is_refused(processes: Processes, 
     output, errors = processes.serve("--data", str(tmp_path)).communicate(timeout=60)
     assert output == "" and "another broker uses the directory" in errors and str(tmp_path) in errors
     assert first.poll() is None
+
+
+def test_tls_with_certificates_made_on_the_fly(processes: Processes, tmp_path: Path) -> None:
+    """The readiness line and the ready file name what clients trust. A restart keeps it, and a client's certificate
+    is accepted."""
+    ready = tmp_path / "ready"
+    trusted = set()
+    for _ in range(2):
+        options = ("--tls", "--data", str(tmp_path / "data"), "--ready-file", str(ready))
+        broker = processes.serve(*options, "--set", "ssl.client.auth=required")
+        line = broker.stdout.readline()
+        ca_file = tmp_path / "data" / "tls-ca.pem"
+        address = line.split()[-1]
+        assert line == f"pykafkad ready with ssl.ca.location={ca_file} on {address}\n"
+        assert ready.read_text() == f"{address}\nssl.ca.location={ca_file}\n"
+        context = ssl.create_default_context(cafile=ca_file)
+        context.load_cert_chain(tmp_path / "data" / "tls-client.pem")
+        host, _, port = address.partition(":")
+        with context.wrap_socket(socket.create_connection((host, int(port))), server_hostname=host) as client:
+            client.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))
+            assert client.recv(8)[4:] == struct.pack(">i", 7)
+        trusted.add(ca_file.read_bytes())
+        broker.send_signal(signal.SIGTERM)
+        assert broker.wait(60) == 0
+    assert len(trusted) == 1
+    assert (tmp_path / "data" / "tls-broker.pem").stat().st_mode & 0o077 == 0
+
+
+def test_a_trace_is_written_when_the_broker_stops(processes: Processes, tmp_path: Path) -> None:
+    """And a client of any language is in it."""
+    path = tmp_path / "trace.txt"
+    broker = processes.serve("--memory", "64MB", "--trace", str(path))
+    assert broker.stdout is not None
+    host, _, port = broker.stdout.readline().split()[-1].rpartition(":")
+    with socket.create_connection((host, int(port))) as client:
+        # ApiVersions 0 of a client named "app".
+        client.sendall(struct.pack(">ihhih3s", 13, 18, 0, 7, 3, b"app"))
+        assert struct.unpack(">i", client.recv(8, socket.MSG_WAITALL)[4:])[0] == 7
+    broker.send_signal(signal.SIGTERM)
+    assert broker.wait(60) == 0
+    (line,) = path.read_text().splitlines()
+    assert " app " in line and " ApiVersions v0 #7: " in line

@@ -10,7 +10,7 @@ from collections import namedtuple
 
 import pytest
 
-from pykafkad.cli import produce, tail
+from pykafkad.cli import client, produce, tail
 from pykafkad.cli.output import Failure
 
 Received = namedtuple("Received", ("topic", "partition", "offset", "timestamp", "key", "value", "headers"))
@@ -44,20 +44,63 @@ def test_a_separator_splits_key_and_value(monkeypatch: pytest.MonkeyPatch) -> No
     [
         b"nothing",
         b"[1]",
-        b'{"value": 5}',
         b'{"value": {"hex": "zz"}}',
         b'{"headers": [["a"]]}',
-        b'{"value": {"x": 1}}',
         b'{"value": "v", "timestamp_ms": "soon"}',
         b'{"value": "v", "timestamp_ms": -1}',
         b'{"value": "v", "timestamp_ms": true}',
-        b'{"headers": {"a": "b"}}',
+        b'{"headers": {"a": null}}',
     ],
 )
 def test_bad_json_names_the_line(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
     """A line that is not a JSON record is an error with its number."""
     with pytest.raises(Failure, match="line 1 is not a JSON record"):
         _records(monkeypatch, line, "--json")
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        ('"text"', b"text"),
+        ("5", b"5"),
+        ("[1, null]", b"[1,null]"),
+        ('{"x": "\u00e9"}', '{"x":"\u00e9"}'.encode()),
+        ('{"hex": "ff"}', b"\xff"),
+        ('{"hex": "ff", "x": 1}', b'{"hex":"ff","x":1}'),
+        ("false", b"false"),
+        ("null", None),
+    ],
+)
+def test_what_is_not_text_is_written_as_json(monkeypatch: pytest.MonkeyPatch, value: str, data: bytes | None) -> None:
+    """Keys and values may be anything that JSON has; headers may be an object."""
+    line = f'{{"key": {value}, "value": {value}, "headers": {{"h": "x", "i": 1}}}}'
+    (record,) = _records(monkeypatch, line.encode(), "--json")
+    assert (record["key"], record["value"], record["headers"]) == (data, data, [("h", b"x"), ("i", b"1")])
+
+
+@pytest.mark.parametrize(
+    ("words", "topic", "start"),
+    [
+        (["t"], "t", "end"),
+        (["t", "-10"], "t", "-10"),
+        (["-10", "t"], "t", "-10"),
+        (["t", "--from", "-10"], "t", "-10"),
+        (["t", "--since", "2h"], "t", "2026-11-23T10:00:00+00:00"),
+    ],
+)
+def test_where_tail_begins(monkeypatch: pytest.MonkeyPatch, words: list[str], topic: str, start: str) -> None:
+    """`-N` may stand in front of the topic, as with Unix's tail, or behind it."""
+    import datetime
+
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return datetime.datetime(2026, 11, 23, 12, tzinfo=tz)
+
+    monkeypatch.setattr(datetime, "datetime", Clock)
+    parser = argparse.ArgumentParser()
+    tail.add_arguments(parser)
+    assert tail._topic_and_start(parser.parse_intermixed_args(words)) == (topic, start)
 
 
 def test_produce_reads_what_tail_prints(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,10 +148,11 @@ def test_tail_json_prints_all_fields(capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_a_time_may_have_a_zone(text: str, milliseconds: int) -> None:
     """Times are ISO 8601 with a zone."""
-    assert tail._timestamp_ms(text) == milliseconds
+    assert client.time_ms(text, "no time") == milliseconds
 
 
-def test_an_invalid_time_is_wrong_usage() -> None:
-    """The message lists all valid forms."""
-    with pytest.raises(Failure, match="must be start, end, an offset, -N or a time"):
-        tail._timestamp_ms("yesterday")
+@pytest.mark.parametrize("text", ["yesterday", "0001-01-01T00:00:00"])
+def test_an_invalid_time_is_wrong_usage(text: str) -> None:
+    """What is no time, or lies where no record can, gets the caller's sentence."""
+    with pytest.raises(Failure, match="no time"):
+        client.time_ms(text, "no time")

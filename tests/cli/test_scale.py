@@ -169,6 +169,7 @@ def test_ten_thousand_partitions_are_cheap(folder: Path, brokers: Brokers) -> No
     broker.stop()
 
 
+@pytest.mark.long
 def test_a_start_after_a_kill_reads_only_from_the_recovery_point(folder: Path, brokers: Brokers) -> None:
     """Forty partitions of two megabytes were stopped cleanly.
 

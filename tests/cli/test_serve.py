@@ -108,7 +108,7 @@ def test_admin_clients_see_the_options_as_settings(
     assert several["listeners"] == static("PLAINTEXT://:1,PLAINTEXT_2://h:2,PLAINTEXT_3://:3")
     default = plain["listener.security.protocol.map"][0]
     assert several["listener.security.protocol.map"] == static(f"{default},PLAINTEXT_2:PLAINTEXT,PLAINTEXT_3:PLAINTEXT")
-    other = shown(str(properties), "--listen", ":1", "--memory", "5MB", "--data", "d")
+    other = shown(str(properties), "--listen", ":1", "--data", "d")
     assert (
         other["listeners"] == static("PLAINTEXT://:1")
         and other["log.dirs"] == static("d")
@@ -173,26 +173,111 @@ def test_invalid_options_and_settings_are_named(
 
 
 def test_warnings_are_logged(started: list[dict]) -> None:
-    """A warning names a setting without effect before the broker is ready."""
+    """A warning names a setting without effect that clients notice before the broker is ready. The others are one line
+    in all."""
     lines: list[bytes] = []
     before = logs._OUTPUT.sink
     logs.configure("info", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
     try:
-        assert main(["serve", "--set", "num.io.threads=9"]) == 0
+        others = ("--set", "num.io.threads=9", "--set", "num.network.threads=8")
+        assert main(["serve", "--set", "ssl.provider=SunJSSE", *others]) == 0
     finally:
         logs._OUTPUT.sink = before
-    assert b'WARNING config setting text="--set: num.io.threads has no effect in this version of pykafkad"' in lines[0]
+    sentence = b"--set: ssl.provider has no effect in this version of pykafkad"
+    assert b'WARNING config setting text="' + sentence + b'"' in lines[0]
+    assert b'INFO config settings-without-effect count=2 names="num.io.threads num.network.threads"' in lines[1]
+    assert len(lines) == 2
+
+
+def test_memory_and_a_directory_exclude_each_other(started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever names a directory believes that something is kept."""
+    assert main(["serve", "--memory", "1GB", "--data", "d"]) == 2
+    assert "--memory 1GB: nothing would be kept in --data d; give one of them" in capsys.readouterr().err
+    assert started == []
+
+
+def test_listen_leaves_out_the_advertised_listeners_of_the_file(
+    tmp_path: Path, started: list[dict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They lead to the file's listeners, which are not there. Those of `--set` are meant for this address."""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "node.id=1\nlisteners=A://:7\nadvertised.listeners=A://far:7\nlistener.security.protocol.map=A:PLAINTEXT\n"
+    )
+    lines: list[bytes] = []
+    monkeypatch.setattr(logs._OUTPUT, "sink", logs.Sink(lambda data: lines.append(data) or len(data), ManualClock()))
+    assert main(["serve", str(properties), "--listen", ":1"]) == 0
+    assert started[0]["settings"].advertised_listeners is None
+    assert b"server.properties:3: advertised.listeners=A://far:7 is left out, since --listen says" in lines[0].replace(
+        b"\\", b""
+    )
+    lines.clear()
+    assert main(["serve", str(properties)]) == 0
+    assert started[1]["settings"].advertised_listeners == ("A://far:7",)
+    assert main(["serve", str(properties), "--listen", ":1", "--set", "advertised.listeners=PLAINTEXT://near:1"]) == 0
+    assert started[2]["settings"].advertised_listeners == ("PLAINTEXT://near:1",)
+    assert lines == []
+
+
+def test_a_trace_goes_to_a_file_whose_name_tells_the_format(
+    tmp_path: Path, started: list[dict], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be written at the end is refused at the start."""
+    for name in ("t.pcap", "t.jsonl", "t.txt"):
+        assert main(["serve", "--trace", str(tmp_path / name)]) == 0
+        assert started.pop()["trace_file"] == str(tmp_path / name)
+    assert main(["serve", "--trace", str(tmp_path / "t.log")]) == 2
+    assert "t.log: the name of a trace ends with one of .pcap, .jsonl, .txt" in capsys.readouterr().err
+    assert main(["serve", "--trace", str(tmp_path / "no" / "t.txt")]) == 2
+    assert f"there is no directory {tmp_path / 'no'}" in capsys.readouterr().err
+    assert main(["serve"]) == 0
+    assert started.pop()["trace_file"] is None and started == []
 
 
 def test_an_error_of_listeners_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error of listeners that are invalid only together names file, line and setting. No broker starts."""
     properties = tmp_path / "server.properties"
-    properties.write_text("node.id=1\nlisteners=SSL://localhost:0\n")
+    properties.write_text("node.id=1\nlisteners=EXTRA://localhost:0\n")
     assert main(["serve", str(properties), "--data", str(tmp_path / "data")]) == 2
     assert (
         capsys.readouterr().err
-        == f"pykafkad: {properties}:2: listeners: SSL asks for SSL; only PLAINTEXT is offered yet\n"
+        == f"pykafkad: {properties}:2: listeners: EXTRA has no security protocol; add EXTRA:PLAINTEXT to "
+        "listener.security.protocol.map\n"
     )
+
+
+def test_an_error_of_tls_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """So does the error of a listener's settings, which are read when it is opened."""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "node.id=1\nlisteners=SSL://localhost:0\nlistener.name.ssl.ssl.keystore.type=FLOPPY\n"
+        "ssl.keystore.location=/nowhere\n"
+    )
+    assert main(["serve", str(properties), "--data", str(tmp_path / "data")]) == 2
+    assert capsys.readouterr().err.endswith(
+        f"pykafkad: {properties}:3: listener.name.ssl.ssl.keystore.type: FLOPPY is not one of PEM, JKS, PKCS12\n"
+    )
+
+
+def test_tls_is_served_where_the_options_say(started: list[dict], tmp_path: Path) -> None:
+    """`--tls` gives the addresses of `--listen`, or the default one, the security protocol SSL."""
+    assert main(["serve", "--tls", "--listen", "localhost:0", "--listen", ":0", "--data", str(tmp_path)]) == 0
+    assert main(["serve", "--tls", "--memory", "1GB"]) == 0
+    two, default = (call["settings"] for call in started)
+    assert two.listeners == ("SSL://localhost:0", "SSL_2://:0")
+    assert two.listener_security_protocol_map.endswith("SSL_2:SSL")
+    assert started[0]["ca_file"] == str(tmp_path / "tls-ca.pem") and (tmp_path / "tls-ca.pem").exists()
+    assert default.listeners == ("SSL://:9092",)
+    assert default.static["ssl.keystore.type"] == "PEM"
+    assert not Path(started[1]["ca_file"]).parent.exists(), "what is in memory only leaves nothing behind"
+
+
+def test_tls_beside_listeners_of_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file says the protocol of its listeners itself."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("listeners=PLAINTEXT://localhost:0\n")
+    assert main(["serve", str(properties), "--tls"]) == 2
+    assert f"--tls: {properties}:1 names listeners; say with --listen which get TLS" in capsys.readouterr().err
 
 
 def test_all_directories_reach_the_broker(started: list[dict]) -> None:
@@ -210,8 +295,12 @@ def test_help_and_reader_know_the_same_options() -> None:
         "listen",
         "data",
         "memory",
+        "tls",
         "topic",
         "set",
+        "user",
+        "acl",
         "ready_file",
+        "trace",
         "log_level",
     ]

@@ -1,0 +1,79 @@
+"""How a command logs in and encrypts: a client's properties, as Java's clients or librdkafka name them, as options of
+kafka-python."""
+
+from __future__ import annotations
+
+from pykafkad.cli.output import Failure
+from pykafkad.errors import ConfigError
+from pykafkad.settings.sources import from_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+# The property of a Java client or of librdkafka to the option of kafka-python.
+OPTIONS = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.truststore.location": "ssl_cafile",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.keystore.location": "ssl_certfile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
+JAAS = "sasl.jaas.config"
+HOST_NAMES = "ssl.endpoint.identification.algorithm"
+PEM = ("ssl.truststore.type", "ssl.keystore.type")
+
+
+def read(path: str | None) -> dict[str, object]:
+    """The options that a file of properties stands for; none without a file. Raises `Failure` for what commands can't
+    use, and quotes no value, as some are secrets."""
+    if path is None:
+        return {}
+    try:
+        properties = {name: value for name, (value, _) in from_file(path).items()}
+        return _options(properties, path)
+    except ConfigError as error:
+        raise Failure(str(error), 2) from None
+
+
+def _options(properties: Mapping[str, str], path: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in properties.items():
+        if name in OPTIONS:
+            found[OPTIONS[name]] = value
+        elif name == JAAS:
+            found.update(_login(value, path))
+        elif name == HOST_NAMES:
+            found["ssl_check_hostname"] = value.strip().lower() == "https"
+        elif name in PEM:
+            if value.upper() != "PEM":
+                raise Failure(f"{path}: {name} must be PEM; commands read no other stores", 2)
+        elif name.startswith(("ssl.", "sasl.", "security.")):
+            allowed = ", ".join((*OPTIONS, JAAS, HOST_NAMES, *PEM))
+            raise Failure(f"{path}: commands do not know {name}; they know {allowed}", 2)
+    protocol = found.get("security_protocol", "PLAINTEXT")
+    if protocol not in PROTOCOLS:
+        raise Failure(f"{path}: security.protocol must be one of {', '.join(PROTOCOLS)}", 2)
+    if str(protocol).startswith("SASL") and not {"sasl_mechanism", "sasl_plain_username"} <= found.keys():
+        raise Failure(f"{path}: {protocol} needs sasl.mechanism, and sasl.username or {JAAS}", 2)
+    return found
+
+
+def _login(text: str, path: str) -> dict[str, object]:
+    from pykafkad.sasl import jaas
+
+    try:
+        options = jaas.parse(text).options
+    except ConfigError as error:
+        raise Failure(f"{path}: {JAAS} {error}", 2) from None
+    if not {"username", "password"} <= options.keys():
+        raise Failure(f"{path}: {JAAS} must have username and password", 2)
+    return {"sasl_plain_username": options["username"], "sasl_plain_password": options["password"]}
