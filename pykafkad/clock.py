@@ -22,6 +22,22 @@ class Clock:
         return time_ns() // 1_000_000
 
 
+class AdvancingClock(Clock):
+    """Real time that can be moved forward: for a broker whose test does not want to wait for time-outs."""
+
+    __slots__ = ("ahead_seconds",)
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+        """How far it is ahead of real time."""
+
+    def now(self) -> float:
+        return monotonic() + self.ahead_seconds
+
+    def now_ms(self) -> int:
+        return time_ns() // 1_000_000 + int(self.ahead_seconds * 1000)
+
+
 class ManualClock(Clock):
     """A clock that moves only when `advance` is called, for tests and simulation."""
 

@@ -13,6 +13,7 @@ strongest first: command line, `--set`, environment (`PYKAFKAD_NUM_PARTITIONS`),
 from __future__ import annotations
 
 from pykafkad.errors import INVALID_CONFIG, INVALID_REQUEST, ConfigError, KafkaError
+from pykafkad.settings import authorizer_settings, notices, per_listener
 from pykafkad.settings.rows import BROKER, CLIENT_METRICS, GROUP, ROWS, SCOPES, TOPIC, InvalidValue, Row
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 # A setting may be given for one listener only, as listener.name.<listener>.<setting>.
-LISTENER_PREFIX = "listener.name."
+LISTENER_PREFIX = per_listener.PREFIX
 
 # Settings that Kafka lets change live only for one listener, never under their own names.
 LISTENER_ONLY = frozenset(
@@ -61,15 +62,6 @@ LISTENER_ONLY = frozenset(
 )
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-
-# Settings that only Kafka's authorizer reads.
-_AUTHORIZER_SETTINGS = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
-
-# Plug-ins that refuse requests by a policy. Java classes cannot run here, so a warning says that nothing is refused.
-_POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
-
-# How similar (0 to 1) an unknown name must be to a setting's name to be taken for a typing error.
-_NEAR = 0.9
 
 # One quantity in several units: the first that is set counts.
 SYNONYM_GROUPS = (
@@ -104,10 +96,19 @@ class Settings(BrokerAttributes):
 
     `static` holds the texts that were set at start, by name. `dynamic_default` and `dynamic_broker` hold the texts that
     were set live for all brokers and for this broker. `warnings` are sentences for the log about unknown names and
-    settings without effect. `described` caches DescribeConfigs entries; every change of the settings empties it.
+    settings that clients would notice and that have no effect here; `without_effect` are the names of other settings
+    without effect. `described` caches DescribeConfigs entries; every change of the settings empties it.
     """
 
-    __slots__ = ("_topic_defaults", "described", "dynamic_broker", "dynamic_default", "static", "warnings")
+    __slots__ = (
+        "_topic_defaults",
+        "described",
+        "dynamic_broker",
+        "dynamic_default",
+        "static",
+        "warnings",
+        "without_effect",
+    )
 
     def __init__(self, static: Mapping[str, str]) -> None:
         rows = ROWS[BROKER]
@@ -126,6 +127,7 @@ class Settings(BrokerAttributes):
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.without_effect: list[str] = []
         self.described: dict[tuple[object, ...], Any] = {}
         self._topic_defaults: TopicSettings | None = None
         for row in rows.values():
@@ -152,7 +154,7 @@ class Settings(BrokerAttributes):
                 raise ConfigError(f"{origin}: {name}: {error}") from None
         settings = cls({name: text for name, (text, _) in properties.items()})
         _check_combinations(settings, properties)
-        settings.warnings = _warnings(properties)
+        settings.warnings, settings.without_effect = notices.of(properties)
         return settings
 
     @property
@@ -286,6 +288,9 @@ def _check_combinations(settings: Settings, properties: Mapping[str, tuple[str, 
             "authorizer.class.name",
             f"{settings.authorizer_class_name} cannot run here: remove it or name {STANDARD_AUTHORIZER}",
         )
+    problem = authorizer_settings.super_users_problem(settings.static)
+    if settings.authorizer_class_name and problem is not None:
+        fail(authorizer_settings.SUPER_USERS, problem)
     if len(set(settings.log_directories)) != len(settings.log_directories):
         fail("log.dirs", "names a directory twice")
     problem = cordoned_problem(settings.cordoned_log_dirs, settings.log_directories)
@@ -308,39 +313,6 @@ def cordoned_problem(cordoned: Sequence[str], directories: Sequence[str]) -> str
         return "* means all directories and must be the only entry" if len(cordoned) > 1 else None
     unknown = [each for each in cordoned if each not in directories]
     return f"{', '.join(unknown)}: not in log.dirs" if unknown else None
-
-
-def _warnings(properties: Mapping[str, tuple[str, str]]) -> list[str]:
-    rows = ROWS[BROKER]
-    sentences = []
-    for name, (text, origin) in properties.items():
-        row = rows.get(name)
-        if name == "authorizer.class.name" and text:
-            sentences.append(
-                f"{origin}: {name}: ACLs are kept and shown, and not yet enforced: everybody may do everything"
-            )
-        elif name in _POLICIES and text:
-            sentences.append(f"{origin}: {name}={text} is a Java class, which cannot run here: it refuses nothing")
-        elif row is None:
-            if name in _AUTHORIZER_SETTINGS or (name.startswith(LISTENER_PREFIX) and name.split(".", 3)[-1] in rows):
-                sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
-            else:
-                sentences.append(f"{origin}: {_unknown_name_sentence(name)}")
-        elif not row.effect and row.name != "broker.id":
-            sentences.append(f"{origin}: {name} has no effect in this version of pykafkad")
-    return sentences
-
-
-def _unknown_name_sentence(name: str) -> str:
-    """The sentence about a name that no broker setting has. It names the setting that was probably meant."""
-    of_topics = ROWS[TOPIC].get(name)
-    if of_topics is not None:
-        inherited = f"; the broker's setting is {of_topics.broker_settings[0][0]}" if of_topics.broker_settings else ""
-        return f"{name} is a setting of topics, not of brokers, and is ignored{inherited}"
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [row.name for row in ROWS[BROKER].values() if row.documented], 1, _NEAR)
-    return f"{name} is not a setting of Kafka 4.3.1 and is ignored{f' (did you mean {near[0]}?)' if near else ''}"
 
 
 # The error of an invalid value, by scope: Kafka answers changes of brokers with INVALID_REQUEST, the others with

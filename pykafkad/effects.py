@@ -9,8 +9,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import Any
+
+    from pykafkad.wire import messages
 
 
 class _Effect:
@@ -40,21 +42,37 @@ class StoredRecord(_Effect):
         self.value = value
 
 
+class EncodedRecord(StoredRecord):
+    """A record whose key and value are known as bytes already: `encoded`."""
+
+    __slots__ = ("encoded",)
+
+    def __init__(self, record: StoredRecord, encoded: tuple[bytes, bytes | None]) -> None:
+        super().__init__(record.key, record.value)
+        self.encoded = encoded
+
+
 class Append(_Effect):
     """Writes `records` (a list of `StoredRecord`) as one batch to `log`, a `(topic, partition)`.
 
     The machine's own `apply` is called for each record right after the local write. With `producer`, a producer id and
-    its epoch, the batch belongs to that producer's transaction.
+    its epoch, the batch belongs to that producer's transaction. `body`, if it is known already, is what stands behind
+    the header of the batch: all the records as bytes, with one timestamp.
     """
 
-    __slots__ = ("log", "producer", "records")
+    __slots__ = ("body", "log", "producer", "records")
 
     def __init__(
-        self, log: tuple[str, int], records: list[StoredRecord], producer: tuple[int, int] | None = None
+        self,
+        log: tuple[str, int],
+        records: list[StoredRecord],
+        producer: tuple[int, int] | None = None,
+        body: bytes | bytearray | None = None,
     ) -> None:
         self.log = log
         self.records = records
         self.producer = producer
+        self.body = body
 
 
 class Prune(_Effect):
@@ -75,7 +93,7 @@ class AskShareState(_Effect):
     """Asks the share coordinator to begin or to delete the delivery state of share partitions (`action`).
 
     `topics` maps topic ids to partitions with their start offsets (-1: none). `then(failures)` turns the outcome into
-    an event; None if nobody wants it."""
+    an event."""
 
     __slots__ = ("action", "group_id", "state_epoch", "then", "topics")
 
@@ -85,13 +103,61 @@ class AskShareState(_Effect):
         group_id: str,
         topics: dict[bytes, dict[int, int]],
         state_epoch: int,
-        then: Callable[[dict[tuple[bytes, int], tuple[int, str | None]]], object] | None,
+        then: Callable[[dict[tuple[bytes, int], tuple[int, str | None]]], object],
     ) -> None:
         self.action = action
         self.group_id = group_id
         self.topics = topics
         self.state_epoch = state_epoch
         self.then = then
+
+
+class CreateInternalTopics(_Effect):
+    """Creates the topics that the topology of a streams group needs, once the records before it are committed.
+
+    `topics` are rows of a CreateTopics request. `token` names the request whose client asks for them: it needs the
+    permission to create them. `response` is the answer that the `Reply` after this effect sends; its status
+    MISSING_INTERNAL_TOPICS can still say what stands in the way. The same topics are asked for again with each
+    heartbeat until they exist."""
+
+    __slots__ = ("group_id", "response", "token", "topics")
+
+    def __init__(
+        self,
+        token: object,
+        group_id: str,
+        topics: list[messages.CreateTopicsRequest.CreatableTopic],
+        response: messages.StreamsGroupHeartbeatResponse,
+    ) -> None:
+        self.token = token
+        self.group_id = group_id
+        self.topics = topics
+        self.response = response
+
+
+class Compute(_Effect):
+    """Goes on with a computation in each turn until it has ended. `steps` yields between its parts, and reads nothing
+    that changes meanwhile. `then(outcome)` turns what it returns into an event; None stands for one that has failed.
+    `refused` is the event if it never begins, because the records before it were refused, or if a bug ends the step of
+    the other event."""
+
+    __slots__ = ("refused", "steps", "then")
+
+    def __init__(self, steps: Generator[None, None, object], then: Callable[[object], object], refused: object) -> None:
+        self.steps = steps
+        self.then = then
+        self.refused = refused
+
+
+class Later(_Effect):
+    """Delivers `event` to the machine in a later turn. `refused` is the event if the records before it were refused, or
+    if a bug ends the step of the other event."""
+
+    __slots__ = ("event", "refused")
+
+    def __init__(self, event: object, refused: object) -> None:
+        self.event = event
+        self.refused = refused
 
 
 class Reply(_Effect):
@@ -157,6 +223,21 @@ class WriteMarkers(_Effect):
         self.is_commit = is_commit
         self.partitions = partitions
         self.transaction_version = transaction_version
+
+
+TOLD_PER_STEP = 20
+"""The most `Tell` effects of one step, for those that a machine has one for each member or transaction."""
+
+
+class Tell(_Effect):
+    """Something that people want to know: the shell writes it to the log at level info. `event` is its word; `fields`
+    are named values."""
+
+    __slots__ = ("event", "fields")
+
+    def __init__(self, event: str, fields: dict[str, object]) -> None:
+        self.event = event
+        self.fields = fields
 
 
 class SetTimer(_Effect):

@@ -198,6 +198,8 @@ class StorageFailure(Exception):
         self.operation = operation
         self.path = path
         self.reason = reason
+        self.lacks_space = getattr(reason, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        """Whether the disk works, and is full."""
 
     @property
     def is_passing(self) -> bool:
@@ -210,7 +212,9 @@ class StorageFailure(Exception):
         Code that keeps or re-raises the failure uses a copy. A raised exception holds its stack, and with it the bytes
         of the request.
         """
-        return StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
+        twin = StorageFailure(self.operation, self.path, getattr(self.reason, "strerror", None) or str(self.reason))
+        twin.lacks_space = self.lacks_space
+        return twin
 
 
 class ConfigError(Exception):

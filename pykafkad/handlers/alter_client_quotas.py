@@ -4,8 +4,9 @@ Sets or removes quotas. Each entity has its own result and is changed as a whole
 and changes nothing. These are INVALID_REQUEST: an impossible entity, an entity named twice, a key that the entity
 cannot have, and a value that is not above zero, has a fraction or is too large for its key.
 
-Gaps: quotas are kept and shown, but not enforced yet. An address must be an IP address or `localhost`; other host names
-are not looked up.
+The quotas count from the next request of a client on (`server/quotas.py`).
+
+Gaps: an address must be an IP address or `localhost`; other host names are not looked up.
 """
 
 from __future__ import annotations

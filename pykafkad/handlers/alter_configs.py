@@ -16,7 +16,7 @@ from pykafkad.handlers import broker_loggers, snapshot_actions
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
-from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, TYPE_BROKER_LOGGER
+from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, SET, TYPE_BROKER_LOGGER
 from pykafkad.metadata.events import AlterConfigs
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.wire import messages
@@ -66,6 +66,8 @@ def alter(
             elif kind != TYPE_BROKER_LOGGER:
                 if kind == TYPE_BROKER and incremental:
                     _check_known(operations)
+                if kind == TYPE_BROKER and name and not ctx.on_controller:
+                    ctx.check_live_settings(_live_after(ctx, name, operations, incremental))
                 changes.append((kind, name, operations))
                 continue
             else:
@@ -103,6 +105,20 @@ def _check_known(operations: list[tuple[str, int, str | None]]) -> None:
     for _, operation, _ in operations:
         if operation not in OPERATION_NAMES:
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
+
+
+def _live_after(ctx: Context, name: str, operations: Any, incremental: bool) -> dict[str, str]:
+    """The live settings of this broker with the operations. Those on lists are left out: no list of a listener changes
+    live."""
+    if not incremental:
+        return dict(operations)
+    live = dict(ctx.metadata.configs(TYPE_BROKER, name))
+    for key, operation, value in operations:
+        if operation == SET:
+            live[key] = value
+        elif operation == DELETE:
+            live.pop(key, None)
+    return live
 
 
 def _check(ctx: Context | ControllerContext, kind: int, name: str, incremental: bool) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.coordinator.share_group_events import AlterOffsets
-from pykafkad.handlers.authorization import may, refusal
+from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.share_acknowledgements import SHARE_VERSION
+from pykafkad.handlers.share_group_offsets import group_error, submit
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -25,13 +25,7 @@ _Row = messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponsePar
 
 
 def handle(ctx: Context, request: messages.AlterShareGroupOffsetsRequest) -> object:
-    code = errors.NONE
-    if not ctx.metadata.features.get(SHARE_VERSION, 0):
-        code = errors.UNSUPPORTED_VERSION
-    elif not (code := refusal(ctx, _READ_GROUP, request.group_id)) and not request.group_id:
-        code = errors.INVALID_GROUP_ID
-    code = code or ctx.groups.shard_for(request.group_id)[1]
-    if code:
+    if code := group_error(ctx, request.group_id, _READ_GROUP):
         return messages.AlterShareGroupOffsetsResponse(error_code=code, error_message=errors.message(code))
     refused, checked = [], []
     for topic in request.topics:
@@ -50,13 +44,4 @@ def handle(ctx: Context, request: messages.AlterShareGroupOffsetsRequest) -> obj
         topic_id = bytes(16) if known is None else known.id
         refused.append(_Topic(topic_name=topic.topic_name, topic_id=topic_id, partitions=rows))
     request.topics = checked
-    entries = [(request.group_id, AlterOffsets(None, request))]
-    return ctx.groups.submit_many(entries, lambda answers: _merged(refused, answers[0]), ctx.token)
-
-
-def _merged(refused: list[_Topic], answer: object) -> messages.AlterShareGroupOffsetsResponse:
-    """An error of the whole group stands alone."""
-    assert isinstance(answer, messages.AlterShareGroupOffsetsResponse)
-    if not answer.error_code:
-        answer.responses = refused + answer.responses
-    return answer
+    return submit(ctx, request.group_id, AlterOffsets(None, request), refused)

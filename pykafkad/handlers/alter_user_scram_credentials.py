@@ -5,7 +5,7 @@ and not changed. Deleting a credential that does not exist is RESOURCE_NOT_FOUND
 outside 4096 to 16384 is UNACCEPTABLE_CREDENTIAL. A mechanism other than SCRAM-SHA-256 (1) and SCRAM-SHA-512 (2) is
 UNSUPPORTED_SASL_MECHANISM.
 
-Gaps: credentials are kept and shown, but nobody can log in with them yet.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ version above the supported ones is answered in version 0 with UNSUPPORTED_VERSI
 INVALID_REQUEST. From version 4 supported features with minimum 0 are listed too (KIP-1022). The APIs of client metrics
 (KIP-714) are listed with `pykafkad.client.telemetry.enable`.
 
-Gaps: a feature is finalized only at levels whose APIs are offered: see `metadata/features.py`.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
         return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
     if ctx.version >= 3:
         ctx.set_client_software(request.client_software_name, request.client_software_version)
+    if ctx.login is not None:
+        ctx.login.versions_told(ctx.connection)
     image = ctx.metadata
     supported = image.supported_features()
     if ctx.version < 4:

@@ -149,7 +149,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "ReadShareGroupStateSummary": (CLUSTER_ACTION,),
     "StreamsGroupHeartbeat": (
         _READ_GROUP,
-        needs("Describe", "Topic", "topology.subtopologies.source_topics", answer=WHOLE),
+        needs(
+            "Describe",
+            "Topic",
+            "topology.subtopologies.source_topics",
+            "topology.subtopologies.repartition_sink_topics",
+            "topology.subtopologies.repartition_source_topics.name",
+            "topology.subtopologies.state_changelog_topics.name",
+            answer=WHOLE,
+        ),
         needs("Create", "Topic", answer=OTHERWISE, instead=("Create", "Cluster"), when="creating internal topics"),
     ),
     "StreamsGroupDescribe": (

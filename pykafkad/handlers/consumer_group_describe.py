@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.coordinator.group_types import CONSUMER
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.consumer_group_heartbeat import switched_off
+from pykafkad.handlers.group_protocols import switched_off
 from pykafkad.handlers.operations import authorized_operations
 from pykafkad.wire import messages
 
@@ -29,7 +29,7 @@ _DESCRIBE_GROUP, _DESCRIBE_TOPIC = RULES["ConsumerGroupDescribe"]
 
 
 def handle(ctx: Context, request: messages.ConsumerGroupDescribeRequest) -> Generator[None, None, object]:
-    refusal = switched_off(ctx, request)
+    refusal = switched_off(ctx, request, CONSUMER)
     if refusal is not None:
         return refusal
     refused, described = [], []

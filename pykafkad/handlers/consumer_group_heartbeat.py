@@ -13,16 +13,14 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator.events import ConsumerGroupHeartbeat
 from pykafkad.coordinator.group_types import CONSUMER
-from pykafkad.handlers import unexpected
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.metadata.features import GROUP_VERSION
+from pykafkad.handlers.group_protocols import switched_off
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
-    from pykafkad.wire.messages import Struct
 
     Request = messages.ConsumerGroupHeartbeatRequest
 
@@ -31,7 +29,7 @@ _JOIN, _LEAVE, _STATIC_LEAVE = 0, -1, -2
 
 
 def handle(ctx: Context, request: Request) -> object:
-    refusal = switched_off(ctx, request)
+    refusal = switched_off(ctx, request, CONSUMER)
     if refusal is not None:
         return refusal
     group_id = request.group_id
@@ -51,20 +49,9 @@ def handle(ctx: Context, request: Request) -> object:
                 f"Supported assignors: {', '.join(assignors)}."
             ),
         )
-    error_code = ctx.groups.shard_for(group_id)[1]
-    if error_code:
-        return messages.ConsumerGroupHeartbeatResponse(error_code=error_code)
-    return ctx.groups.submit(group_id, ConsumerGroupHeartbeat(ctx.token, request, ctx.client_id, ctx.client_host))
-
-
-def switched_off(ctx: Context, request: Struct) -> Struct | None:
-    """The refusal of a request while the consumer group protocol is switched off, or None."""
-    if (
-        CONSUMER in ctx.settings.group_coordinator_rebalance_protocols
-        and ctx.metadata.features.get(GROUP_VERSION, 0) >= 1
-    ):
-        return None
-    return unexpected.answer(ctx.row, ctx.version, request, errors.UNSUPPORTED_VERSION, with_text=False)
+    event = ConsumerGroupHeartbeat(ctx.token, request, ctx.client_id, ctx.client_host, ctx.may_describe)
+    result, error_code = ctx.groups.submit_if_served(group_id, event)
+    return messages.ConsumerGroupHeartbeatResponse(error_code=error_code) if error_code else result
 
 
 def _problem(ctx: Context, request: Request) -> str | None:

@@ -8,7 +8,7 @@ from pykafkad import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Moves,
         Partitions,
         Purgatory,
+        RequestQuota,
         ShareGroups,
         TransactionMarkers,
         Transactions,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.telemetry import Telemetry
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.brokers import Broker
+    from pykafkad.metadata.events import MutationQuota
     from pykafkad.metadata.image import Image
 
     class SessionListener(Protocol):
@@ -52,7 +54,53 @@ if TYPE_CHECKING:
         @property
         def listener(self) -> SessionListener: ...
 
+        @property
+        def login(self) -> Login | None: ...
+
+        @property
+        def may_describe(self) -> Callable[[str], bool] | None: ...
+
         def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool: ...
+
+    class LoginStep(Protocol):
+        """What came of one token of a login."""
+
+        @property
+        def token(self) -> bytes:
+            """The bytes for the client."""
+
+        @property
+        def problem(self) -> str | None:
+            """Why the client is refused, in a sentence for it."""
+
+    class Login(Protocol):
+        """The login by SASL of a connection (`server/logins.py`)."""
+
+        @property
+        def mechanisms(self) -> list[str]:
+            """What the listener offers."""
+
+        @property
+        def session_lifetime_ms(self) -> int:
+            """How long a login that has succeeded counts; 0: until the connection ends."""
+
+        def versions_told(self, connection: Any) -> None:
+            """The client knows the versions of the APIs now."""
+
+        def may_begin(self, connection: Any) -> bool:
+            """Whether the client may name a mechanism now."""
+
+        def choose(self, connection: Any, mechanism: str, is_framed: bool) -> None:
+            """Begin an exchange of one of `mechanisms`, with its tokens in requests or (`is_framed` is false) bare."""
+
+        def takes_tokens(self, connection: Any) -> bool:
+            """Whether an exchange is under way."""
+
+        def step(self, connection: Any, token: bytes) -> LoginStep:
+            """Hand on a token of the client."""
+
+        def refuse(self, connection: Any, token: object, answer: object, problem: str) -> object:
+            """Answer the request of `token` a moment later, and end the connection; what the handler returns."""
 
     class Connection(Protocol):
         """The connection of the request."""
@@ -125,6 +173,25 @@ class NodeContext:
         return self._services.image
 
     @property
+    def login(self) -> Login | None:
+        """The login by SASL of the caller's connection; None on a listener without SASL."""
+        return None
+
+    @property
+    def client_host(self) -> str:
+        """The caller's address, after a slash."""
+        raise NotImplementedError
+
+    def not_offered(self, what: str) -> None:
+        """The caller asks for something that Kafka has and this broker does not offer: the log says so once."""
+        self._services.logs.info_once("server", "not-offered", host=self.client_host, what=what)
+
+    @property
+    def mutations(self) -> MutationQuota | None:
+        """Counts the partitions that the request creates or deletes; None where no quota counts."""
+        return None
+
+    @property
     def log_level(self) -> str:
         """The lowest level of log lines that are written: debug, info, warning or error."""
         return self._services.logs.level
@@ -145,6 +212,7 @@ class Context(NodeContext):
         "correlation_id",
         "is_answered",
         "is_long",
+        "quota",
         "request",
         "route",
         "unwritten",
@@ -180,6 +248,8 @@ class Context(NodeContext):
         """Whether the answer waits until these appends are committed; else it waits until they are written."""
         self.is_long = False
         """Whether the request is served, and its answer encoded, in steps."""
+        self.quota: RequestQuota | None = None
+        """What the request costs its client; None where no client quota counts for the client."""
         self.is_answered = False
         """Whether the answer of a long request is being encoded; the request stays in service until that has ended."""
 
@@ -196,13 +266,17 @@ class Context(NodeContext):
     @property
     def client_host(self) -> str:
         """The peer's address as Kafka's group APIs show it: a slash and the address, without the port."""
-        host = self.connection.peer.rsplit(":", 1)[0].strip("[]")
-        return f"/{_as_java_writes(host) if ':' in host else host}"
+        return host_of(self.connection.peer)
 
     @property
     def principal(self) -> str:
         """The caller's principal."""
         return self.connection.session.principal
+
+    @property
+    def login(self) -> Login | None:
+        """The login by SASL of the caller's connection; None on a listener without SASL."""
+        return self.connection.session.login
 
     @property
     def listener(self) -> str:
@@ -218,6 +292,10 @@ class Context(NodeContext):
     def settings(self) -> Settings:
         """The broker's settings, dynamic changes included."""
         return self._services.settings
+
+    def check_live_settings(self, live: Mapping[str, str]) -> None:
+        """Raises `KafkaError` unless this broker could go on with `live` in place of its own live settings."""
+        self._services.check_live_settings(live)
 
     @property
     def partitions(self) -> Partitions:
@@ -321,6 +399,11 @@ class Context(NodeContext):
         """Whether the principal may do `operation` on the resource; always true where the node has no authorizer."""
         return self.connection.session.allowed(operation, resource_type, resource_name)
 
+    @property
+    def may_describe(self) -> Callable[[str], bool] | None:
+        """Says of a topic whether the caller may know of it; None where the node has no authorizer."""
+        return self.connection.session.may_describe
+
     def answer_later(self, job: Job, answer: Callable[[Any], object]) -> object:
         """Run `job()` on the thread for long computations; `answer(result)` then makes this request's answer. Returns
         DEFERRED."""
@@ -357,6 +440,12 @@ class Context(NodeContext):
             endpoint = self._services.image.brokers[broker_id].endpoints[self.listener]
             return endpoint.host, endpoint.port
         return self.connection.listener.advertised(self.connection.local_address)
+
+
+def host_of(peer: str) -> str:
+    """The address of a peer ("127.0.0.1:5000", "[::1]:5000") as Kafka's group APIs show it: a slash and the address."""
+    host = peer.rsplit(":", 1)[0].strip("[]")
+    return f"/{_as_java_writes(host) if ':' in host else host}"
 
 
 def _as_java_writes(host: str) -> str:

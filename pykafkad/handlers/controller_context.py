@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.handlers.services import Logs, TurnClock
     from pykafkad.handlers.table import Api
+    from pykafkad.metadata.events import MutationQuota
     from pykafkad.metadata.image import Image
     from pykafkad.metadata.quorum import Quorum
 
@@ -42,10 +43,11 @@ class ControllerRequest:
     """A client's request that the controller decides.
 
     `message` is a request in `version` of the API `key`. `principal`, `client_address` and `listener` (its name)
-    describe the caller. The controller answers with `token`.
+    describe the caller. The controller answers with `token`. `mutations` counts the partitions that it changes; None
+    where no quota counts.
     """
 
-    __slots__ = ("client_address", "key", "listener", "message", "principal", "token", "version")
+    __slots__ = ("client_address", "key", "listener", "message", "mutations", "principal", "token", "version")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class ControllerRequest:
         client_address: str,
         listener: str,
         token: object,
+        mutations: MutationQuota | None = None,
     ) -> None:
         self.key = key
         self.version = version
@@ -64,6 +67,7 @@ class ControllerRequest:
         self.client_address = client_address
         self.listener = listener
         self.token = token
+        self.mutations = mutations
 
 
 class ControllerServices:
@@ -106,6 +110,11 @@ class ControllerContext(NodeContext):
         return self._request.token
 
     @property
+    def mutations(self) -> MutationQuota | None:
+        """Counts the partitions that the request creates or deletes; None where no quota counts."""
+        return self._request.mutations
+
+    @property
     def version(self) -> int:
         """The request's version."""
         return self._request.version
@@ -121,6 +130,11 @@ class ControllerContext(NodeContext):
     def principal(self) -> str:
         """The caller's principal."""
         return self._request.principal
+
+    @property
+    def client_host(self) -> str:
+        """The caller's address, after a slash."""
+        return f"/{self._request.client_address}"
 
     @property
     def listener(self) -> str:

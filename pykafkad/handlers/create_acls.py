@@ -5,7 +5,7 @@ operation or permission of 1 (any), or a pattern of 1 or 2, fails the whole requ
 Kafka; 0 closes the connection. More than 10 000 new entries, or more than fit into a batch of the metadata log, are
 POLICY_VIOLATION. Without `authorizer.class.name` every row is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, but not enforced yet.
+Gaps: none.
 """
 
 from __future__ import annotations

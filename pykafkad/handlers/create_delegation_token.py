@@ -4,7 +4,7 @@ Only a caller that is authenticated by SASL or by a TLS certificate can get a to
 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, and the answer names the owner that the token would have. An owner with a name and
 no type (version 3) is UNKNOWN_SERVER_ERROR, as in Kafka, and the answer names the caller as the owner.
 
-Gaps: there are no SASL and TLS listeners yet, so nobody gets a token.
+Gaps: nobody gets a token yet.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: messages.CreateDelegationTokenRequest) -> object:
     """Always a refusal."""
+    ctx.not_offered("delegation tokens")
     code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     requester_type, _, requester_name = ctx.principal.partition(":")
     owner_type, owner_name = requester_type, requester_name

@@ -7,7 +7,10 @@ With a `timeout_ms` of zero or less nothing changes and every topic is REQUEST_T
 
 More than 10 000 new partitions are POLICY_VIOLATION, where Kafka answers UNKNOWN_SERVER_ERROR.
 
-Gaps: there are no quotas, so none is ever exceeded (KIP-599).
+A topic that comes when the client's controller_mutation_rate is used up is THROTTLING_QUOTA_EXCEEDED (KIP-599); before
+version 3 it grows, and the client is throttled.
+
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ def handle(ctx: Context, request: messages.CreatePartitionsRequest) -> Generator
     if topics and request.timeout_ms <= 0:
         rows = [_refusal(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
         return messages.CreatePartitionsResponse(results=rows)
-    event = CreatePartitions(ctx.token, topics, validate_only=request.validate_only, refused=refused)
+    event = CreatePartitions(
+        ctx.token, topics, validate_only=request.validate_only, refused=refused, mutations=ctx.mutations
+    )
     return ctx.controller.submit(event)
 
 

@@ -14,7 +14,10 @@ partitions are made after it, in small steps or at their first use.
 Version 4 lets the partition count and replication factor be -1 (the broker's), 5 answers them and every setting with
 its source, 6 has a quota error, 7 answers the topic id.
 
-Gaps: there are no quotas, so none is ever exceeded (KIP-599).
+A topic that comes when the client's controller_mutation_rate is used up is THROTTLING_QUOTA_EXCEEDED (KIP-599); before
+version 6 it is created, and the client is throttled.
+
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -63,7 +66,12 @@ def handle(ctx: Context, request: messages.CreateTopicsRequest) -> Generator[Non
         return messages.CreateTopicsResponse(topics=rows)
     describable = frozenset(topic.name for topic in topics if may(ctx, _DESCRIBE_CONFIGS_TOPIC, topic.name))
     event = CreateTopics(
-        ctx.token, topics, validate_only=request.validate_only, describable=describable, refused=refused
+        ctx.token,
+        topics,
+        validate_only=request.validate_only,
+        describable=describable,
+        refused=refused,
+        mutations=ctx.mutations,
     )
     return ctx.controller.submit(event)
 

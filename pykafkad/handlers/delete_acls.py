@@ -6,7 +6,7 @@ filter; 0 closes the connection. More than 10 000 entries at once are INVALID_RE
 deleted. Unlike in Kafka, so are more than 100 000 entries in one answer and more than a million comparisons. Without
 `authorizer.class.name` every row is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, but not enforced yet.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -7,7 +7,10 @@ less nothing is deleted and every topic is REQUEST_TIMED_OUT. Rows come in no pa
 
 Version 5 adds a text to errors and has a quota error, 6 topics by id.
 
-Gaps: there are no quotas, so none is ever exceeded (KIP-599).
+A topic that comes when the client's controller_mutation_rate is used up is THROTTLING_QUOTA_EXCEEDED (KIP-599); before
+version 5 it is deleted, and the client is throttled.
+
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ def handle(ctx: Context, request: messages.DeleteTopicsRequest) -> Generator[Non
             )
     if request.timeout_ms <= 0 and deletion.has_topics():
         return _same(request, errors.REQUEST_TIMED_OUT, None)
-    return ctx.controller.submit(DeleteTopics(ctx.token, (yield from deletion.resolve()), refused=deletion.refused))
+    topics = yield from deletion.resolve()
+    return ctx.controller.submit(DeleteTopics(ctx.token, topics, refused=deletion.refused, mutations=ctx.mutations))
 
 
 def _same(request: messages.DeleteTopicsRequest, code: int, text: str | None) -> messages.DeleteTopicsResponse:

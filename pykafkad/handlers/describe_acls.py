@@ -5,7 +5,7 @@ exact value, or null or 1 for any. The pattern type 2 matches every entry that a
 type, pattern, operation or permission that Kafka does not know matches nothing; 0 closes the connection. Without
 `authorizer.class.name` the answer is SECURITY_DISABLED.
 
-Gaps: entries are kept and shown, but not enforced yet.
+Gaps: none.
 """
 
 from __future__ import annotations

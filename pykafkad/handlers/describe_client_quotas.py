@@ -4,7 +4,7 @@ The quotas of every entity that has all components of the request: by exact name
 (1), or any name (2). `strict` leaves out entities with further components. A request without components matches all
 entities. An impossible filter is INVALID_REQUEST, an unknown kind of entity UNSUPPORTED_VERSION.
 
-Gaps: quotas are kept and shown, but not enforced yet.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pykafkad.coordinator.share_state_events import ReadSummary
 from pykafkad.handlers.authorization import may, refusal
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
-from pykafkad.handlers.share_acknowledgements import SHARE_VERSION
+from pykafkad.metadata.features import SHARE_VERSION
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 The users with SCRAM credentials: mechanisms and iterations, never salts or keys. An empty or null list of users means
 all. A user named twice is DUPLICATE_RESOURCE, one without credentials RESOURCE_NOT_FOUND.
 
-Gaps: credentials are kept and shown, but nobody can log in with them yet.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ lead (NOT_LEADER_OR_FOLLOWER), learn the leader and its address. The latter happ
 has several brokers, and after this broker was unregistered. Consumers of version 11 and later may read there from this
 broker as a follower.
 
+A client over a quota gets an answer without records, and is throttled (`server/quotas.py`). An answer has no more than
+its quota lets through in all windows, except for one batch.
+
 An unknown isolation level is UNKNOWN_SERVER_ERROR.
 
 Two departures, on purpose. First, a delayed Fetch ends as soon as another request arrives on its connection; in Kafka
@@ -51,6 +54,9 @@ _Row = messages.FetchResponse.PartitionData
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
 _FOLLOWERS_SINCE = 11
+# What counts for the quota of bytes besides the records.
+_HEAD_BYTES = 20
+_ROW_BYTES = 50
 ISOLATION_LEVELS = (0, _READ_COMMITTED)
 # Errors of callers that do not know the present leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
@@ -239,6 +245,8 @@ class Fetch:
         # Topic to its error or NONE. Each topic is decided once, when it is first read.
         self._refusals: dict[str | None, int] = {}
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
+        if ctx.quota is not None:
+            self.max_bytes = min(self.max_bytes, ctx.quota.max_fetch_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.max_wait_ms = request.max_wait_ms
 
@@ -305,6 +313,29 @@ class Fetch:
 
     def answer(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
         """The response; an incremental one leaves out partitions without news."""
+        return self.throttled(rows) or self.answer_with(rows)
+
+    def throttled(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse | None:
+        """The response of a client that is over a quota: it has no rows, begins no session, and changes none
+        (KIP-219). None within the quotas."""
+        quota, session = self._ctx.quota, self._session
+        if quota is None or not quota.throttles_fetch(self._size_of(rows)):
+            return None
+        if session is not None and self._full:
+            self._ctx.fetch_sessions.remove(session.id)
+            session = None
+        return messages.FetchResponse(session_id=INVALID_SESSION_ID if session is None else session.id)
+
+    def _size_of(self, rows: list[tuple[FetchPartition, _Row]]) -> int:
+        """About as many bytes as the response with these rows has."""
+        size_bytes = _HEAD_BYTES
+        for partition, row in rows:
+            if self._full or partition.would_have_news(row):
+                size_bytes += _ROW_BYTES + (len(row.records) if row.records else 0)
+        return size_bytes
+
+    def answer_with(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
+        """The response, whatever the quotas say."""
         session = self._session
         session_id = INVALID_SESSION_ID if session is None else session.id
         if session is not None:

@@ -178,10 +178,13 @@ class _LongFetch(fetch.Fetch):
         self, rows: list[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
     ) -> Generator[None, None, messages.FetchResponse]:
         """As `answer`, in steps."""
-        whole = self.answer(rows[:AT_ONCE])
+        throttled = self.throttled(rows)
+        if throttled is not None:
+            return throttled
+        whole = self.answer_with(rows[:AT_ONCE])
         for start in range(AT_ONCE, len(rows), AT_ONCE):
             yield
-            part = self.answer(rows[start : start + AT_ONCE])
+            part = self.answer_with(rows[start : start + AT_ONCE])
             if part.error_code:
                 return part
             topics = whole.responses

@@ -60,11 +60,15 @@ class FetchPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
+    def would_have_news(self, row: messages.FetchResponse.PartitionData) -> bool:
+        """Whether an incremental answer must contain the partition."""
+        if row.error_code != errors.NONE or row.records or row.diverging_epoch.epoch >= 0:
+            return True
+        return row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset
+
     def has_news(self, row: messages.FetchResponse.PartitionData) -> bool:
         """Whether an incremental answer must contain the partition. Remembers the row as answered."""
-        news = row.error_code != errors.NONE or bool(row.records) or row.diverging_epoch.epoch >= 0
-        if row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset:
-            news = True
+        news = self.would_have_news(row)
         self.high_watermark = -1 if row.error_code != errors.NONE else row.high_watermark
         self.log_start_offset = row.log_start_offset
         return news

@@ -46,6 +46,7 @@ def handle(ctx: Context, request: messages.JoinGroupRequest) -> object:
         ctx.client_host,
         member_id_required=ctx.version >= 4,
         may_skip_assignment=ctx.version >= 9,
+        may_describe=ctx.may_describe,
     )
     version = ctx.version
     if version >= 7:

@@ -84,8 +84,7 @@ def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None,
     yield
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
-    shard, error_code = ctx.groups.shard_for(group.group_id)
-    error_code = error_code or shard.check_fetch(group.group_id, group.member_id, group.member_epoch)
+    shard, error_code = _shard(ctx, group)
     if error_code:
         return _group_error(ctx.version, group, error_code)
     if group.topics is None:
@@ -94,24 +93,35 @@ def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None,
         asked, refused = _checked(ctx, group.topics)
         rows = []
         for topic in asked:
-            rows.append((yield from _topic(ctx, shard, group.group_id, topic, require_stable)))
+            row, error_code = yield from _topic(ctx, group, topic, require_stable)
+            if error_code:
+                return _group_error(ctx.version, group, error_code)
+            rows.append(row)
         rows += refused
     return messages.OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=rows)
 
 
+def _shard(ctx: Context, group: _Group) -> tuple[GroupShard, int]:
+    """The shard of a group that may be read and NONE, or an error code. It holds until the next yield: the group may be
+    deleted, or coordinated elsewhere, since then."""
+    shard, error_code = ctx.groups.shard_for(group.group_id)
+    return shard, error_code or shard.check_fetch(group.group_id, group.member_id, group.member_epoch)
+
+
 def _topic(
-    ctx: Context, shard: GroupShard, group_id: str, topic: _Topics, require_stable: bool
-) -> Generator[None, None, _Row]:
-    """The row of one topic, in steps of a limited number of partitions."""
-    yield
+    ctx: Context, group: _Group, topic: _Topics, require_stable: bool
+) -> Generator[None, None, tuple[_Row, int]]:
+    """The row of one topic and NONE, in steps of a limited number of partitions; or an error code of the group."""
+    row = _Row(name=topic.name, topic_id=topic.topic_id)
     indexes = topic.partition_indexes
-    topic.partition_indexes = indexes[:AT_ONCE]
-    (row,) = _look_up(ctx, shard, group_id, [topic], require_stable)
-    for start in range(AT_ONCE, len(indexes), AT_ONCE):
+    for start in range(0, len(indexes) or 1, AT_ONCE):
         yield
-        topic.partition_indexes = indexes[start : start + AT_ONCE]
-        row.partitions += _look_up(ctx, shard, group_id, [topic], require_stable)[0].partitions
-    return row
+        shard, error_code = _shard(ctx, group)
+        if error_code:
+            return row, error_code
+        part = _Topics(name=topic.name, topic_id=topic.topic_id, partition_indexes=indexes[start : start + AT_ONCE])
+        row.partitions += _look_up(ctx, shard, group.group_id, [part], require_stable)[0].partitions
+    return row, errors.NONE
 
 
 def _look_up(

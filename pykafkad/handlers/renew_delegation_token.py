@@ -3,7 +3,7 @@
 Only for callers that are authenticated by SASL or by a TLS certificate. Any other caller gets
 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 
-Gaps: there are no SASL and TLS listeners yet, so every caller is refused.
+Gaps: there are no tokens yet, so every caller is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def handle(ctx: Context, request: messages.RenewDelegationTokenRequest) -> object:
     """Always a refusal."""
+    ctx.not_offered("delegation tokens")
     return messages.RenewDelegationTokenResponse(
         error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
     )

@@ -1,8 +1,18 @@
 """SaslAuthenticate, versions 0 to 2.
 
-On a PLAINTEXT listener every connection counts as authenticated, so the request is ILLEGAL_SASL_STATE.
+Carries one token of the mechanism that SaslHandshake 1 has named; the answer carries the broker's. With the last one
+the caller is the principal `User:<name>`; from version 1 the answer says for how long (KIP-368; 0: without end). A
+token that is refused is SASL_AUTHENTICATION_FAILED with Kafka's text. That answer leaves after
+`connection.failed.authentication.delay.ms`, and the connection ends. For who counts as authenticated already, the
+request is ILLEGAL_SASL_STATE.
 
-Gaps: there are no SASL listeners yet.
+A user of SCRAM that does not exist is refused with its second token, not with its first as in Kafka, so that nobody
+learns who exists.
+
+A token of OAUTHBEARER that does not count is answered without an error, by a JSON text of the exchange; the error
+follows when the client has said that it has read it (RFC 7628).
+
+Gaps: no GSSAPI, no delegation tokens.
 """
 
 from __future__ import annotations
@@ -16,6 +26,15 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.SaslAuthenticateRequest) -> object:
-    """Always ILLEGAL_SASL_STATE."""
-    text = "SaslAuthenticate request received after successful authentication"
-    return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)
+    """The broker's next token."""
+    login = ctx.login
+    if login is None or not login.takes_tokens(ctx.connection):
+        text = "SaslAuthenticate request received after successful authentication"
+        return messages.SaslAuthenticateResponse(error_code=errors.ILLEGAL_SASL_STATE, error_message=text)
+    connection = ctx.connection
+    step = login.step(connection, bytes(request.auth_bytes))
+    if step.problem is None:
+        lifetime_ms = 0 if login.takes_tokens(connection) else login.session_lifetime_ms
+        return messages.SaslAuthenticateResponse(auth_bytes=step.token, session_lifetime_ms=lifetime_ms)
+    answer = messages.SaslAuthenticateResponse(error_code=errors.SASL_AUTHENTICATION_FAILED, error_message=step.problem)
+    return login.refuse(connection, ctx.token, answer, step.problem)

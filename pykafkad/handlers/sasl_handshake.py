@@ -1,8 +1,12 @@
 """SaslHandshake, versions 0 and 1.
 
-On a PLAINTEXT listener every connection counts as authenticated, so the request is ILLEGAL_SASL_STATE.
+The client names the mechanism of its login. After version 0 its tokens follow in frames without a header, after version
+1 in SaslAuthenticate. A mechanism that the listener does not offer is UNSUPPORTED_SASL_MECHANISM, with those that it
+does; the answer leaves after `connection.failed.authentication.delay.ms`, and the connection ends. Who has logged in
+may do so again where `connections.max.reauth.ms` is set (KIP-368). For everybody else who counts as authenticated, as
+on every listener without SASL, the request is ILLEGAL_SASL_STATE.
 
-Gaps: there are no SASL listeners yet.
+Gaps: no GSSAPI.
 """
 
 from __future__ import annotations
@@ -16,5 +20,12 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.SaslHandshakeRequest) -> object:
-    """Always ILLEGAL_SASL_STATE."""
-    return messages.SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE)
+    """The mechanisms that the listener offers."""
+    login = ctx.login
+    if login is None or not login.may_begin(ctx.connection):
+        return messages.SaslHandshakeResponse(error_code=errors.ILLEGAL_SASL_STATE)
+    if request.mechanism in login.mechanisms:
+        login.choose(ctx.connection, request.mechanism, ctx.version >= 1)
+        return messages.SaslHandshakeResponse(mechanisms=login.mechanisms)
+    answer = messages.SaslHandshakeResponse(error_code=errors.UNSUPPORTED_SASL_MECHANISM, mechanisms=login.mechanisms)
+    return login.refuse(ctx.connection, ctx.token, answer, "an unsupported SASL mechanism")

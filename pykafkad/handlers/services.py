@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.log.directory import LogDirectory
     from pykafkad.log.moves import FutureReplica
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.events import MutationQuota
     from pykafkad.metadata.image import Image
 
     class TurnClock(Protocol):
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
             """Wall-clock milliseconds."""
 
     class Logs(Protocol):
-        """The level of the node's log lines."""
+        """The node's log lines."""
 
         @property
         def level(self) -> str:
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
         def set_level(self, level: str) -> None:
             """Change the level until the node ends."""
+
+        def info_once(self, name: str, event: str, /, **fields: object) -> None:
+            """Write a line at info that was not written before."""
 
     class Partitions(Protocol):
         """The logs that this broker holds."""
@@ -149,6 +153,9 @@ if TYPE_CHECKING:
 
         def submit(self, group_id: str, event: Any) -> object:
             """Hand an event to the group's shard."""
+
+        def submit_if_served(self, group_id: str, event: Any) -> tuple[object, int]:
+            """`submit` and NONE, or None and the error for clients if the group's shard is not served here."""
 
         def submit_many(
             self, entries: list[tuple[str, Any]], combine: Callable[[list[Any]], object], token: object
@@ -294,12 +301,42 @@ if TYPE_CHECKING:
         def shared_software(self, name: str, version: str) -> tuple[str, str]:
             """Name and version of a client's software; connections with equal values share one tuple."""
 
+    class RequestQuota(Protocol):
+        """What one request costs its client."""
+
+        @property
+        def mutations(self) -> MutationQuota | None:
+            """Of an API that changes topics."""
+
+        @property
+        def max_fetch_bytes(self) -> int:
+            """An answer with more than this would always be throttled."""
+
+        def throttles_fetch(self, size_bytes: int) -> bool:
+            """Whether the answer must be empty, as one of this size is over a quota."""
+
+        def pause(self) -> None:
+            """The request is answered, or waits from now on."""
+
+        def finish(self, message: Any) -> None:
+            """The request is answered with `message`, or needs no answer (None)."""
+
+    class Quotas(Protocol):
+        """The client quotas of the broker."""
+
+        def begin(self, context: Any, size_bytes: int) -> None:
+            """A request of that size is served from now on."""
+
+        def connection_lost(self, connection: Any) -> None:
+            """Nobody is throttled any more."""
+
 
 class BrokerServices:
     """The services of one broker; those named `open_...` are made on first use."""
 
     __slots__ = (
         "call_later",
+        "check_live_settings",
         "client_metrics",
         "clock",
         "cluster_id",
@@ -320,6 +357,7 @@ class BrokerServices:
         "partitions",
         "producer_ids",
         "purgatory",
+        "quotas",
         "resume",
         "settings",
         "transactions",
@@ -337,12 +375,14 @@ class BrokerServices:
     open_data_snapshots: Callable[[], DataSnapshots]
     open_share_groups: Callable[[], ShareGroups]
     open_transaction_markers: Callable[[], TransactionMarkers]
+    check_live_settings: Callable[[Mapping[str, str]], None]
     groups: Groups
     transactions: Transactions
     controller: Controller
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     purgatory: Purgatory
+    quotas: Quotas | None
     client_metrics: ClientMetrics
     call_later: Callable[[float, Callable[[], object]], None]
     resume: Callable[[object, Callable[[], object]], None]

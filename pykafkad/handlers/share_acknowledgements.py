@@ -5,6 +5,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator.share_acknowledgement import REJECT, RENEW
 from pykafkad.handlers.authorization import refusal
+from pykafkad.metadata.features import SHARE_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     """Error code and text."""
 
 MAX_MEMBER_ID_LENGTH = 36
-SHARE_VERSION = "share.version"
 
 
 def request_error(ctx: Context, request: Any, read_group: Rule) -> int:

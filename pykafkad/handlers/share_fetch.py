@@ -10,7 +10,9 @@ less than `min_bytes` to give, it waits up to `max_wait_ms`. It also waits for w
 Version 2 renews locks (KIP-1222) and acquires exactly `max_records` on request (KIP-1206); version 1 acquires whole
 batches.
 
-A delayed ShareFetch ends as soon as another request arrives on its connection; in Kafka that request waits.
+A delayed ShareFetch ends as soon as another request arrives on its connection; in Kafka that request waits. A member
+over its quota of bytes gets its records and is throttled after that; Kafka's answer is empty, and the records stay
+acquired.
 
 Gaps: none.
 """
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 _READ_GROUP, _READ_TOPIC = RULES["ShareFetch"]
 _Topic = messages.ShareFetchResponse.ShareFetchableTopicResponse
 _Row = messages.ShareFetchResponse.PartitionData
-_RECORD_LIMIT = 1
+_BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
 
 
 def handle(ctx: Context, request: messages.ShareFetchRequest) -> object:
@@ -54,6 +56,9 @@ def handle(ctx: Context, request: messages.ShareFetchRequest) -> object:
         and (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms) != ((0, 0, 0, 0))
     ):
         error = errors.INVALID_REQUEST
+    if not error and ctx.version >= 2 and request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
+        # Kafka throws IllegalArgumentException here.
+        error = errors.UNKNOWN_SERVER_ERROR
     if error:
         return messages.ShareFetchResponse(error_code=error)
     gives_back = any(each.acknowledgement_batches for topic in request.topics for each in topic.partitions)
@@ -255,9 +260,11 @@ class ShareFetch:
         self, led: LedSharePartition, fetch_offset: int, records: FileSlice, left: int, now: float
     ) -> tuple[_Row, int]:
         row = _row(led.key[2])
+        if left <= 0:
+            return row, 0
         request, of = self.request, led.of
         # What lies behind the records in flight is acquired from its start on, so no more need be looked at.
-        scan = Scan(records, max(fetch_offset, of.end_offset + 1) + max(0, left) - 1)
+        scan = Scan(records, max(fetch_offset, of.end_offset + 1) + min(left, of.limits.max_record_locks) - 1)
         acquired, count = of.acquire(
             request.member_id or "",
             scan.batches,

@@ -13,7 +13,7 @@ from pykafkad.handlers import unexpected
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import authorized_operations
-from pykafkad.handlers.share_acknowledgements import SHARE_VERSION
+from pykafkad.metadata.features import SHARE_VERSION
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -51,6 +51,8 @@ def handle(ctx: Context, request: messages.ShareGroupDescribeRequest) -> Generat
 
 
 def _describe(ctx: Context, group_id: str) -> _Group:
+    if not group_id:
+        return _Group(group_id=group_id, error_code=errors.INVALID_GROUP_ID)
     shard, error = ctx.groups.shard_for(group_id)
     if error:
         return _Group(group_id=group_id, error_code=error)

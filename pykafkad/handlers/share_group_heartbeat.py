@@ -12,7 +12,8 @@ from pykafkad import errors
 from pykafkad.coordinator.share_group_events import ShareGroupHeartbeat
 from pykafkad.handlers.authorization import may, refusal
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.handlers.share_acknowledgements import MAX_MEMBER_ID_LENGTH, SHARE_VERSION
+from pykafkad.handlers.share_acknowledgements import MAX_MEMBER_ID_LENGTH
+from pykafkad.metadata.features import SHARE_VERSION
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -43,6 +44,8 @@ def _refusal(ctx: Context, request: messages.ShareGroupHeartbeatRequest) -> tupl
     names = request.subscribed_topic_names
     if not all(may(ctx, _DESCRIBE_TOPIC, name) for name in dict.fromkeys(names or ())):
         return _DESCRIBE_TOPIC.error, None
+    if not request.member_id.strip():
+        return errors.INVALID_REQUEST, "MemberId can't be empty."
     if not request.group_id.strip():
         return errors.INVALID_REQUEST, "GroupId can't be empty."
     if request.rack_id is not None and not request.rack_id.strip():

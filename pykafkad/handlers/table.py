@@ -1,11 +1,8 @@
-"""The only registry of APIs: one row per API key of Kafka 4.3.1, in one of four states.
+"""The only registry of APIs: one row per API key of Kafka 4.3.1, in one of three states.
 
-`ROWS` are the APIs that a broker's listener answers. ApiVersions, the dispatcher's checks, the README and the tests
-read them. Each has a module `handlers/<module>.py` with one public `handle(ctx, request)`:
-
-* `OFFERED`: served, and advertised (except those that Kafka hides too).
-* `REFUSED`: answered with the error that Kafka gives while the feature is off, and not advertised (with one exception);
-  `gaps` says why. Most have no module: `refused.py` answers with the row's `refusal`.
+`ROWS` are the APIs that a broker's listener answers (`OFFERED`). All are advertised, except those that Kafka hides too.
+ApiVersions, the dispatcher's checks, the README and the tests read them. Each has a module `handlers/<module>.py` with
+one public `handle(ctx, request)`.
 
 `UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
 
@@ -20,7 +17,6 @@ from __future__ import annotations
 from collections import namedtuple
 from sys import modules
 
-from pykafkad import errors
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 
 TYPE_CHECKING = False
@@ -30,15 +26,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[Any, Any], object]
 
-Refusal = namedtuple("Refusal", ("code", "with_text"))
-Refusal.__doc__ = """What a refused API answers in each row.
-
-`code` is the error, `with_text` says whether the row has Kafka's text for it.
-"""
-FEATURE_OFF = Refusal(errors.UNSUPPORTED_VERSION, with_text=False)
-
 OFFERED = "offered"
-REFUSED = "refused"
 CONTROLLER = "controller"
 REMOVED = "removed"
 
@@ -58,19 +46,16 @@ class Api(
             "advertised_min",
             "listeners",
             "is_forwarded",
-            "refusal",
         ),
-        defaults=(None,),
     )
 ):
     """One API of Kafka.
 
     `min_version` and `max_version` are the versions that are answered here (None: none), `kafka_versions` those of
     Kafka 4.3.1 as text, `advertised_min` the lowest version in ApiVersions (None: not advertised). `state` is one of
-    the four of this module, `authorization` the rules (`authorization.py`), `gaps` the missing parts. `listeners` are
+    the three of this module, `authorization` the rules (`authorization.py`), `gaps` the missing parts. `listeners` are
     the kinds of listener that answer it (`listeners` of Kafka's message files). `is_forwarded` says whether a broker
-    forwards the request to the controller unchanged (`forwardToController` in Kafka). An API that is refused as a whole
-    has a `refusal` and no module.
+    forwards the request to the controller unchanged (`forwardToController` in Kafka).
     """
 
     __slots__ = ()
@@ -108,27 +93,24 @@ class Api(
         return _LOGIN_STAGES.get(self.name, ())
 
 
+VERSIONS_STAGE = "versions"
 HANDSHAKE_STAGE = "handshake"
 AUTHENTICATE_STAGE = "authenticate"
+EXPIRED_STAGE = "expired"
 
 _ANSWER_UNKNOWN_VERSIONS = ("ApiVersions",)
 _CARRY_RECORDS = ("Produce",)
-_HAVE_FAST_PATHS = ("Produce", "Fetch")
+_HAVE_FAST_PATHS = ("Produce", "Fetch", "ConsumerGroupHeartbeat")
 _LOGIN_STAGES = {
-    "ApiVersions": (HANDSHAKE_STAGE,),
-    "SaslHandshake": (HANDSHAKE_STAGE,),
+    "ApiVersions": (VERSIONS_STAGE,),
+    "SaslHandshake": (VERSIONS_STAGE, HANDSHAKE_STAGE, EXPIRED_STAGE),
     "SaslAuthenticate": (AUTHENTICATE_STAGE,),
 }
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_NO_STREAMS_GROUPS = "streams groups are not offered yet"
-_NO_SASL = "no SASL listeners yet: every connection counts as authenticated"
-_NO_TOKENS = "no SASL and TLS listeners yet: every caller is refused"
-_NO_LOGIN = "kept and shown, but nobody can log in with them yet"
-_NOT_ENFORCED = "kept and shown, but not enforced yet"
-_FEATURES = "features whose APIs are not offered yet (streams groups) can only be set to 0"
-_NO_QUOTAS = "no quotas yet: none is ever exceeded"
+_SOME_MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; no GSSAPI and delegation tokens yet"
+_NO_TOKENS = "no delegation tokens yet: every caller is refused"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
 )
@@ -155,12 +137,6 @@ def _row(
     return Api(key, name, int(low), int(high or low), versions, OFFERED, rules, gaps, first, listeners, is_forwarded)
 
 
-def _refused(
-    key: int, name: str, versions: str, gaps: str, refusal: Refusal | None = FEATURE_OFF, *, advertised: bool = False
-) -> Api:
-    return _row(key, name, versions, gaps, advertised=advertised)._replace(state=REFUSED, refusal=refusal)
-
-
 def _controller(key: int, name: str, versions: str) -> Api:
     on = (CONTROLLER_LISTENER,)
     return Api(key, name, None, None, versions, CONTROLLER, (CLUSTER_ACTION,), _QUORUM_OF_ONE, None, on, False)
@@ -182,7 +158,7 @@ ROWS: tuple[Api, ...] = (
     ),
     _row(1, "Fetch", "4-18", "no follower fetch: replicas get NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
     _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
-    _row(3, "Metadata", "0-13"),
+    _row(3, "Metadata", "0-13", "what it creates does not count for controller_mutation_rate"),
     _row(8, "OffsetCommit", "2-10"),
     _row(9, "OffsetFetch", "1-10"),
     _row(10, "FindCoordinator", "0-6"),
@@ -192,15 +168,10 @@ ROWS: tuple[Api, ...] = (
     _row(14, "SyncGroup", "0-5"),
     _row(15, "DescribeGroups", "0-6"),
     _row(16, "ListGroups", "0-5"),
-    _row(17, "SaslHandshake", "0-1", _NO_SASL),
-    _row(
-        18,
-        "ApiVersions",
-        "0-4",
-        "features whose APIs are not offered yet (streams groups) are not finalized",
-    ),
-    _row(19, "CreateTopics", "2-7", _NO_QUOTAS),
-    _row(20, "DeleteTopics", "1-6", _NO_QUOTAS),
+    _row(17, "SaslHandshake", "0-1", _SOME_MECHANISMS),
+    _row(18, "ApiVersions", "0-4"),
+    _row(19, "CreateTopics", "2-7"),
+    _row(20, "DeleteTopics", "1-6"),
     _row(21, "DeleteRecords", "0-2"),
     _row(22, "InitProducerId", "0-5"),
     _row(23, "OffsetForLeaderEpoch", "2-4"),
@@ -209,15 +180,15 @@ ROWS: tuple[Api, ...] = (
     _row(26, "EndTxn", "0-5"),
     _row(27, "WriteTxnMarkers", "1-2"),
     _row(28, "TxnOffsetCommit", "0-5"),
-    _row(29, "DescribeAcls", "1-3", _NOT_ENFORCED),
-    _row(30, "CreateAcls", "1-3", _NOT_ENFORCED),
-    _row(31, "DeleteAcls", "1-3", _NOT_ENFORCED),
+    _row(29, "DescribeAcls", "1-3"),
+    _row(30, "CreateAcls", "1-3"),
+    _row(31, "DeleteAcls", "1-3"),
     _row(32, "DescribeConfigs", "1-4", "one broker logger, `root`, where Kafka has one per class"),
     _row(33, "AlterConfigs", "0-2"),
     _row(34, "AlterReplicaLogDirs", "1-2"),
     _row(35, "DescribeLogDirs", "1-5"),
-    _row(36, "SaslAuthenticate", "0-2", _NO_SASL),
-    _row(37, "CreatePartitions", "0-3", _NO_QUOTAS),
+    _row(36, "SaslAuthenticate", "0-2", _SOME_MECHANISMS),
+    _row(37, "CreatePartitions", "0-3"),
     _row(38, "CreateDelegationToken", "1-3", _NO_TOKENS),
     _row(39, "RenewDelegationToken", "1-2", _NO_TOKENS),
     _row(40, "ExpireDelegationToken", "1-2", _NO_TOKENS),
@@ -228,12 +199,12 @@ ROWS: tuple[Api, ...] = (
     _row(45, "AlterPartitionReassignments", "0-1"),
     _row(46, "ListPartitionReassignments", "0"),
     _row(47, "OffsetDelete", "0"),
-    _row(48, "DescribeClientQuotas", "0-1", _NOT_ENFORCED),
-    _row(49, "AlterClientQuotas", "0-1", f"{_NOT_ENFORCED}; localhost is the only host name that is resolved"),
-    _row(50, "DescribeUserScramCredentials", "0", _NO_LOGIN),
-    _row(51, "AlterUserScramCredentials", "0", _NO_LOGIN),
+    _row(48, "DescribeClientQuotas", "0-1"),
+    _row(49, "AlterClientQuotas", "0-1", "localhost is the only host name that is resolved"),
+    _row(50, "DescribeUserScramCredentials", "0"),
+    _row(51, "AlterUserScramCredentials", "0"),
     _row(55, "DescribeQuorum", "0-2"),
-    _row(57, "UpdateFeatures", "0-2", _FEATURES),
+    _row(57, "UpdateFeatures", "0-2"),
     _row(60, "DescribeCluster", "0-2"),
     _row(61, "DescribeProducers", "0"),
     _row(
@@ -268,8 +239,8 @@ ROWS: tuple[Api, ...] = (
     _row(85, "WriteShareGroupState", "0-1"),
     _row(86, "DeleteShareGroupState", "0"),
     _row(87, "ReadShareGroupStateSummary", "0-1"),
-    _refused(88, "StreamsGroupHeartbeat", "0", _NO_STREAMS_GROUPS),
-    _refused(89, "StreamsGroupDescribe", "0", _NO_STREAMS_GROUPS),
+    _row(88, "StreamsGroupHeartbeat", "0"),
+    _row(89, "StreamsGroupDescribe", "0"),
     _row(90, "DescribeShareGroupOffsets", "0-1"),
     _row(91, "AlterShareGroupOffsets", "0"),
     _row(92, "DeleteShareGroupOffsets", "0"),
@@ -309,8 +280,7 @@ def handler(row: Api) -> Handler:
     """The `handle` function of an API; the module is imported now."""
     from importlib import import_module
 
-    name = module_name(row) if row.refusal is None else "refused"
-    handle: Handler = import_module(f"pykafkad.handlers.{name}").handle
+    handle: Handler = import_module(f"pykafkad.handlers.{module_name(row)}").handle
     return handle
 
 

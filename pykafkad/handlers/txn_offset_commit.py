@@ -146,7 +146,7 @@ class _Commit:
         ctx = self._ctx
         topic = ctx.metadata.topics.get(shard.TOPIC)
         if topic is None:
-            raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+            raise errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
         partition = partition_for(self._request.group_id, len(topic.partitions))
         log = ctx.partitions.get(shard.TOPIC, partition)
         if log is None or log in ctx.partitions.not_led_here:

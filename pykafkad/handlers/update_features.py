@@ -6,7 +6,7 @@ have. `validate_only` (from version 1) checks and changes nothing. The metadata.
 it can go down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer
 leaves when the change is committed.
 
-Gaps: features whose APIs are not offered yet (streams groups) can only be set to 0.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from pykafkad.wire.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
     Place = tuple[str, int]
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 _Answer = messages.WriteTxnMarkersResponse
 
 
-def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
+def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> Generator[None, None, object]:
     """The answer comes when every marker that was written is committed."""
     refused = refusal(ctx, _CLUSTER_ACTION)
     producers: dict[int, dict[Place, int]] = {}
@@ -45,7 +47,7 @@ def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
         for marker in left:
             producers.setdefault(marker.producer_id, {}).update(dict.fromkeys(marker.partitions, refused))
         return _response(producers)
-    waiting = len(left)
+    waiting = 1
 
     def write(marker: TransactionMarker) -> None:
         def written(outcome: dict[Place, int]) -> None:
@@ -58,8 +60,11 @@ def handle(ctx: Context, request: messages.WriteTxnMarkersRequest) -> object:
         ctx.transaction_markers.write(marker, written)
 
     for marker in left:
+        waiting += 1
         write(marker)
-    return DEFERRED if left else _response(producers)
+        yield
+    waiting -= 1
+    return DEFERRED if waiting else _response(producers)
 
 
 def _marker(marker: messages.WriteTxnMarkersRequest.WritableTxnMarker) -> TransactionMarker:

@@ -1,8 +1,7 @@
 """Client quotas: their checks, their filters, and the records that change them (KIP-546).
 
 An entity is a user, a client id, a user with a client id, or an IP address. The name None stands for the default of its
-type. The image holds one record per entity and quota key (`image.client_quotas`). Quotas are stored and described; they
-do not throttle clients yet."""
+type. The image holds one record per entity and quota key (`image.client_quotas`). `server/quotas.py` enforces them."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Controller:
     # ---- topics
 
     def _create_topics(self, event: events.CreateTopics) -> Steps:
-        changes = creation.Creation(self.image, self.settings, self.random)
+        changes = creation.Creation(self.image, self.settings, self.random, event.mutations)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
             rows = yield from changes.topics(event.topics, event.describable)
@@ -162,17 +162,20 @@ class Controller:
         results = []
         for topic_id, name in event.topics.items():
             yield
-            code = errors.NONE
-            if self.image.topic_by_id(topic_id) is None:
-                code = errors.UNKNOWN_TOPIC_ID
-            else:
+            code, text, known = errors.NONE, None, self.image.topic_by_id(topic_id)
+            try:
+                if known is None:
+                    raise KafkaError(errors.UNKNOWN_TOPIC_ID, errors.message(errors.UNKNOWN_TOPIC_ID))
+                if event.mutations is not None:
+                    event.mutations.record(len(known.partitions))
                 records.append(record_codec.record(messages.RemoveTopicRecord(topic_id=topic_id)))
-            text = errors.message(code) if code else None
+            except KafkaError as error:
+                code, text = error.code, error.text
             results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
 
     def _create_partitions(self, event: events.CreatePartitions) -> Steps:
-        changes = creation.Creation(self.image, self.settings, self.random)
+        changes = creation.Creation(self.image, self.settings, self.random, event.mutations)
         row = messages.CreatePartitionsResponse.CreatePartitionsTopicResult
         try:
             rows = yield from changes.partitions(event.topics)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.events import MutationQuota
 
     CreatableTopic = messages.CreateTopicsRequest.CreatableTopic
     GrowingTopic = messages.CreatePartitionsRequest.CreatePartitionsTopic
@@ -35,9 +36,13 @@ class Creation:
     """The records of one CreateTopics or CreatePartitions, checked against one image. The records of a topic are added
     after all its checks have passed."""
 
-    __slots__ = ("_described", "image", "random", "records", "settings")
+    __slots__ = ("_described", "_mutations", "image", "random", "records", "settings")
 
-    def __init__(self, image: Image, settings: Settings, random: Random) -> None:
+    def __init__(
+        self, image: Image, settings: Settings, random: Random, mutations: MutationQuota | None = None
+    ) -> None:
+        """`mutations` counts the new partitions."""
+        self._mutations = mutations
         self.image = image
         self.settings = settings
         self.random = random
@@ -89,6 +94,8 @@ class Creation:
         overrides = _overrides(topic)
         configs.check_topic(name, overrides, self.settings)
         assignments = self._assignments(topic)
+        if self._mutations is not None:
+            self._mutations.record(len(assignments))
         topic_id = random_uuid(self.random)
         result = messages.CreateTopicsResponse.CreatableTopicResult(name=name, topic_id=topic_id, error_message=None)
         if describable:
@@ -238,7 +245,10 @@ class Creation:
             text = f"The topic {topic.name} currently has {start} partition(s); {topic.count} would not be an increase."
             raise KafkaError(errors.INVALID_PARTITIONS, text)
         additional = topic.count - start
-        for offset, replicas in enumerate(self._new_replicas(topic, known, additional)):
+        new_replicas = self._new_replicas(topic, known, additional)
+        if self._mutations is not None:
+            self._mutations.record(additional)
+        for offset, replicas in enumerate(new_replicas):
             self.records.append(self._partition(known.id, start + offset, replicas))
             yield
 

@@ -26,10 +26,17 @@ if TYPE_CHECKING:
 
 # Number of the mechanism in requests to the name of its hash function.
 MECHANISMS = {1: "sha256", 2: "sha512"}
+# Name of the mechanism to its number.
+NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
 
 _TOO_LARGE = "Unable to perform excessively large batch operation."
+
+
+def find(image: Image, mechanism: str, user: str) -> messages.UserScramCredentialRecord | None:
+    """The record of a user's credential for SCRAM-SHA-256 or SCRAM-SHA-512."""
+    return image.scram_credentials.get((user, NUMBERS[mechanism]))
 
 
 def describe(image: Image, users: Iterable[str] | None) -> list[DescribedRow]:

@@ -2,18 +2,25 @@
 
 `token` is answered with the response; it is None when nobody waits for one (auto-creation). Handlers check the
 authorization and the form of a request first. `refused` are the rows of the response that a handler has refused; the
-controller puts them after its own."""
+controller puts them after its own. `mutations` counts the partitions that a request creates or deletes; it is None
+where no quota counts."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
 
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.brokers import Endpoint
     from pykafkad.metadata.voters import Voter
     from pykafkad.wire import messages
+
+    class MutationQuota(Protocol):
+        """Counts the partitions that a request creates or deletes (KIP-599)."""
+
+        def record(self, partitions: int) -> None:
+            """Raises `KafkaError` if no more may be changed."""
 
 
 class Activate:
@@ -90,7 +97,7 @@ class FenceBroker:
 class CreateTopics:
     """Create topics. `describable` are the names of those whose settings the caller may see, None for all."""
 
-    __slots__ = ("describable", "refused", "token", "topics", "validate_only")
+    __slots__ = ("describable", "mutations", "refused", "token", "topics", "validate_only")
 
     def __init__(
         self,
@@ -100,12 +107,14 @@ class CreateTopics:
         validate_only: bool = False,
         describable: frozenset[str] | None = None,
         refused: list[messages.CreateTopicsResponse.CreatableTopicResult] | None = None,
+        mutations: MutationQuota | None = None,
     ) -> None:
         self.token = token
         self.topics = topics
         self.validate_only = validate_only
         self.describable = describable
         self.refused = refused or []
+        self.mutations = mutations
 
 
 class AutoCreateTopics:
@@ -123,7 +132,7 @@ class AutoCreateTopics:
 class DeleteTopics:
     """Delete topics. `topics` maps the 16-byte id to the name in the response, which is None when it must not show."""
 
-    __slots__ = ("refused", "token", "topics")
+    __slots__ = ("mutations", "refused", "token", "topics")
 
     def __init__(
         self,
@@ -131,16 +140,18 @@ class DeleteTopics:
         topics: dict[bytes, str | None],
         *,
         refused: list[messages.DeleteTopicsResponse.DeletableTopicResult] | None = None,
+        mutations: MutationQuota | None = None,
     ) -> None:
         self.token = token
         self.topics = topics
         self.refused = refused or []
+        self.mutations = mutations
 
 
 class CreatePartitions:
     """Grow topics to new numbers of partitions."""
 
-    __slots__ = ("refused", "token", "topics", "validate_only")
+    __slots__ = ("mutations", "refused", "token", "topics", "validate_only")
 
     def __init__(
         self,
@@ -149,11 +160,13 @@ class CreatePartitions:
         *,
         validate_only: bool = False,
         refused: list[messages.CreatePartitionsResponse.CreatePartitionsTopicResult] | None = None,
+        mutations: MutationQuota | None = None,
     ) -> None:
         self.token = token
         self.topics = topics
         self.validate_only = validate_only
         self.refused = refused or []
+        self.mutations = mutations
 
 
 class AlterPartitionReassignments:

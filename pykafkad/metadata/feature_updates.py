@@ -9,7 +9,6 @@ from pykafkad.errors import KafkaError
 from pykafkad.metadata import record_codec, voters
 from pykafkad.metadata.configs import minimum_for_elr
 from pykafkad.metadata.features import (
-    CARRIED,
     ELIGIBLE_LEADER_REPLICAS,
     ELR_SINCE,
     KRAFT_VERSION,
@@ -97,7 +96,7 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int,
         problem = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level < current:
         problem = "Can't downgrade the version of this feature."
-    elif name not in SUPPORTED and name not in CARRIED:
+    elif name not in SUPPORTED:
         problem = f"Feature {name} not found."
     elif name == METADATA_VERSION and any(level < each <= current for each in RECORD_CHANGES):
         why = "Refusing to perform the requested downgrade because it might delete metadata information."

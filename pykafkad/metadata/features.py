@@ -12,9 +12,7 @@ Clients rely on finalized levels, so a new cluster finalizes only features that 
   transaction raises their epoch (KIP-890).
 * `group.version` 1, as in a new 4.3.1 cluster: consumer groups of KIP-848.
 * `share.version` 1, as in a new 4.3.1 cluster: share groups (KIP-932).
-
-Kafka 4.3.1 also finalizes `streams.version`. This release does not serve its APIs yet. Such a level in a log that Kafka
-wrote is kept, because Kafka may take the log back, and is not shown to clients.
+* `streams.version` 1, as in a new 4.3.1 cluster: streams groups (KIP-1071).
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
 # Name: (lowest level, highest level) that this release supports.
@@ -40,6 +39,7 @@ SUPPORTED = {
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
     SHARE_VERSION: (0, 1),
+    STREAMS_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
 }
 
@@ -55,17 +55,13 @@ CONTROLLERS_SINCE = 15
 ELR_SINCE = 23
 CORDONED_SINCE = 30
 
-# Levels that the log of a Kafka 4.3 may have, of features whose APIs are not served.
-CARRIED = {
-    "streams.version": (0, 1),
-}
-
 # Name: level in a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {
     METADATA_VERSION: LATEST_LEVEL,
     ELIGIBLE_LEADER_REPLICAS: 1,
     GROUP_VERSION: 1,
     SHARE_VERSION: 1,
+    STREAMS_VERSION: 1,
     TRANSACTION_VERSION: 2,
 }
 
@@ -73,12 +69,11 @@ NEW_CLUSTER_KRAFT_VERSION = 1
 
 
 def unsupported(finalized: dict[str, int]) -> list[str]:
-    """The features of a cluster that this release neither supports nor keeps at their level, as `name=level`."""
-    known = SUPPORTED | CARRIED
+    """The features of a cluster whose level this release does not support, as `name=level`."""
     return [
         f"{name}={level}"
         for name, level in sorted({METADATA_VERSION: 0, **finalized}.items())
-        if not known.get(name, (0, 0))[0] <= level <= known.get(name, (0, 0))[1]
+        if not SUPPORTED.get(name, (0, 0))[0] <= level <= SUPPORTED.get(name, (0, 0))[1]
     ]
 
 

@@ -33,7 +33,8 @@ _NO_CONFIGS: dict[str, str] = {}
 acl_content = attrgetter(
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"
 )
-"""The content of an access control entry without its id. No two entries of a cluster have the same content."""
+"""The content of an access control entry without its id. No two entries that a controller created have the same
+content."""
 
 
 def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
@@ -49,9 +50,10 @@ class MetadataDelta:
     in neither. A name can be in both with different ids, so deletions must be handled first. `partitions` maps `(topic
     name, index)` to each new or changed `PartitionState`. `configs` has `(resource type, resource name)` as keys;
     `brokers`, `features` and `others` have broker ids, feature names and names of further kinds of records. These four
-    are dicts without values: unlike sets, they iterate in the order of the changes."""
+    are dicts without values: unlike sets, they iterate in the order of the changes. `acls` has `(entry, whether it was
+    added)` for each access control entry that was added or removed, in their order."""
 
-    __slots__ = ("brokers", "configs", "features", "others", "partitions", "topics_created", "topics_deleted")
+    __slots__ = ("acls", "brokers", "configs", "features", "others", "partitions", "topics_created", "topics_deleted")
 
     def __init__(self) -> None:
         self.topics_created: list[Topic] = []
@@ -61,6 +63,7 @@ class MetadataDelta:
         self.brokers: dict[int, None] = {}
         self.features: dict[str, None] = {}
         self.others: dict[str, None] = {}
+        self.acls: list[tuple[messages.AccessControlEntryRecord, bool]] = []
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)
@@ -72,7 +75,7 @@ class Image:
 
     `topics` are by name, `brokers` and `controllers` by id. `features` maps names to finalized levels. `voters` and
     `kraft_version` come from the quorum's control records. Client quotas, ACLs, SCRAM credentials and delegation tokens
-    are kept as the records that set them. `acl_contents` holds the `acl_content` of every ACL. `brokers_generation`
+    are kept as the records that set them. `acl_contents` counts the ACLs by their `acl_content`. `brokers_generation`
     grows with every change of a broker; it is a cache key for values that are computed from the brokers.
     `before_change`, if set, is called with a `Topic` and one of its partitions before the partition changes: the writer
     of a snapshot keeps its old state."""
@@ -117,7 +120,7 @@ class Image:
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self.client_quotas: dict[QuotaKey, messages.ClientQuotaRecord] = {}
         self.acls: dict[bytes, messages.AccessControlEntryRecord] = {}
-        self.acl_contents: set[tuple[object, ...]] = set()
+        self.acl_contents: dict[tuple[object, ...], int] = {}
         self.scram_credentials: dict[tuple[str, int], messages.UserScramCredentialRecord] = {}
         self.delegation_tokens: dict[str, messages.DelegationTokenRecord] = {}
         self.unknown_records = 0
@@ -165,9 +168,8 @@ class Image:
         return features.SUPPORTED
 
     def finalized_features(self) -> dict[str, int]:
-        """Feature name to finalized level, for the features that this release serves. The log of a Kafka may have more
-        (`features.CARRIED`)."""
-        return {name: level for name, level in self.features.items() if name in features.SUPPORTED}
+        """Feature name to finalized level."""
+        return self.features
 
     def features_epoch(self) -> int:
         """The epoch of the finalized features in ApiVersions: the offset of the last applied record."""
@@ -343,16 +345,29 @@ def _client_quota(image: Image, record: messages.ClientQuotaRecord) -> None:
 
 
 def _acl(image: Image, record: messages.AccessControlEntryRecord) -> None:
+    _forget_acl(image, record.id)
     image.acls[record.id] = record
-    image.acl_contents.add(acl_content(record))
-    image.delta.others["acls"] = None
+    content = acl_content(record)
+    count = image.acl_contents.get(content, 0)
+    image.acl_contents[content] = count + 1
+    if not count:
+        image.delta.acls.append((record, True))
 
 
 def _remove_acl(image: Image, record: messages.RemoveAccessControlEntryRecord) -> None:
-    removed = image.acls.pop(record.id, None)
-    if removed is not None:
-        image.acl_contents.discard(acl_content(removed))
-    image.delta.others["acls"] = None
+    _forget_acl(image, record.id)
+
+
+def _forget_acl(image: Image, acl_id: bytes) -> None:
+    removed = image.acls.pop(acl_id, None)
+    if removed is None:
+        return
+    content = acl_content(removed)
+    image.acl_contents[content] -= 1
+    # Another entry with the same content goes on to count.
+    if not image.acl_contents[content]:
+        del image.acl_contents[content]
+        image.delta.acls.append((removed, False))
 
 
 def _scram(image: Image, record: messages.UserScramCredentialRecord) -> None:

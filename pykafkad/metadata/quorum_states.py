@@ -33,6 +33,7 @@ TRANSITIONS = {
     CANDIDATE: {
         UNATTACHED: "an election with a higher epoch",
         PROSPECTIVE: "the election timeout passed, or the vote was lost",
+        FOLLOWER: "a leader of the same or a higher epoch",
         LEADER: "a majority granted the vote",
     },
     LEADER: {

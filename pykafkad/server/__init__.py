@@ -19,7 +19,8 @@ Where the shape differs from the obvious one, and why:
   stands behind it in the same log waits for it, and everybody else is served.
 * Delayed operations are retried after that write (`purgatory.py`), because only written bytes can be committed.
 * The commonest Produce and Fetch requests are served from their bytes, without a message (`produce_fast_path.py`,
-  `fetch_fast_path.py`). Building messages is half of what a small request costs.
+  `fetch_fast_path.py`), and so are repeated heartbeats of consumer groups (`heartbeat_fast_path.py`). Building messages
+  is half of what a small request costs.
 * The directories and the housekeeping are nodes of the runtime, beside controller and broker: both use them, and a
   controller alone has them too.
 * A broker calls the controller of its process directly (`ControllerNode.submit`), and hears of committed records by a
@@ -27,7 +28,5 @@ Where the shape differs from the obvious one, and why:
 * `housekeeping.py`, `compaction.py` and `moves.py` give time to work that `log/` decides on.
 
 While a broker serves, its loop waits for no sync (`tests/server/test_no_sync_on_the_loop.py`), because one slow device
-would hold up every client. These exceptions sync on the loop's thread:
-
-* The start, the stop, and the way of a whole broker back to a snapshot: nobody is served then.
-* The end of a move between directories: no record may be appended meanwhile."""
+would hold up every client. The exceptions are the start, the stop, and the way of a whole broker back to a snapshot:
+nobody is served then."""

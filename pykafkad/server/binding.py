@@ -64,10 +64,15 @@ def refusal(fd: int, connections: int, max_connections: int) -> dict[str, object
 
 def address_text(address: tuple[Any, ...]) -> str:
     """A peer's address as people write it; IPv4 as such, also where it came through an IPv6 socket."""
-    host = address[0]
+    return f"{host_text(address)}:{address[1]}"
+
+
+def host_text(address: tuple[Any, ...]) -> str:
+    """The same without the port."""
+    host = str(address[0])
     if host.startswith("::ffff:"):
         host = host[7:]
-    return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
+    return f"[{host}]" if ":" in host else host
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, tuple[Any, ...]]]:

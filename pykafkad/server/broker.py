@@ -22,6 +22,7 @@ from pykafkad.server.coordinator_host import CoordinatorHost
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.fetch_fast_path import FetchFastPath
 from pykafkad.server.frame_buffers import FrameBuffers
+from pykafkad.server.heartbeat_fast_path import HeartbeatFastPath
 from pykafkad.server.log_writer import LogWriter
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.produce_fast_path import ProduceFastPath
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.directories import Directories
+    from pykafkad.server.full_disk import FullDisk
     from pykafkad.server.housekeeping import Housekeeping
+    from pykafkad.server.internal_topics import InternalTopics
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.moves import Moves
@@ -54,15 +57,20 @@ if TYPE_CHECKING:
     from pykafkad.server.session import Authorizer, FastPath
     from pykafkad.server.share_groups import ShareGroups
     from pykafkad.server.transaction_markers import TransactionMarkers
+    from pykafkad.server.watched_fast_paths import WatchedFastPaths
 
 
-FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath]] = {
+FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath | HeartbeatFastPath]] = {
     "Produce": ProduceFastPath,
     "Fetch": FetchFastPath,
+    "ConsumerGroupHeartbeat": HeartbeatFastPath,
 }
 """What serves the commonest requests of an API that `has_fast_path`."""
 
 SHARE_STATE_TOPIC = "__share_group_state"
+
+TOPICS_NAMED = 20
+"""How many of the topics that one request creates or deletes have a line of the log each; the others are counted."""
 
 _RETRIES_PER_TURN = 16
 # Delayed operations that are tried or answered in one turn: they take 50 ms at most.
@@ -109,6 +117,8 @@ class Broker(RuntimeNode):
         self.compaction = Compaction(self)
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
+        self._full_disk: FullDisk | None = None
+        self._internal_topics: InternalTopics | None = None
         self._share_groups: ShareGroups | None = None
         self._transaction_markers: TransactionMarkers | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
@@ -118,13 +128,9 @@ class Broker(RuntimeNode):
         housekeeping.partitions = self.partitions
         self.services = self._make_services()
         self.dispatcher = Dispatcher(
-            runtime,
-            self.services,
-            BROKER_LISTENER,
-            self._forward,
-            purgatory=self.purgatory,
-            commits=self.commits,
-        )
+            runtime, self.services, BROKER_LISTENER, self.forward,
+            purgatory=self.purgatory, commits=self.commits, logs=self.logs,
+        )  # fmt: skip
         self.serve = self.dispatcher.serve
         self._fast_paths = {row.key: FAST_PATHS[row.name](self) for row in table.ROWS if row.has_fast_path}
         self.fast_paths: dict[int, FastPath] = {
@@ -132,17 +138,35 @@ class Broker(RuntimeNode):
             for key, fast_path in self._fast_paths.items()
             for version in fast_path.versions
         }
-        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
-        fits = settings.socket_request_max_bytes >= SCRATCH_BYTES
-        self.sessions = Sessions(self.fast_paths if fits else {}, authorizer)
+        self._watched_fast_paths: WatchedFastPaths | None = None
+        self.sessions = self._make_sessions(authorizer)
         self.socket_server = SocketServer.of(self, runtime.reactor, settings)
+        self._prepare_logins()
         self.socket_server.frame_buffers = self.log_writer.frame_buffers
         directories.broker = self
         controller.on_committed(self)
 
+    def _prepare_logins(self) -> None:
+        for each in self.listeners:
+            if each.has_sasl:
+                from pykafkad.server.logins import prepare
+
+                prepare(self, each, self.socket_server.logins)
+
+    def _make_sessions(self, authorizer: Authorizer | None) -> Sessions:
+        # The reactor serves these from what it read at once; only a limit below its buffer could be exceeded so.
+        fits = self.settings.socket_request_max_bytes >= SCRATCH_BYTES
+        sessions = Sessions(self.fast_paths if fits else {}, authorizer)
+        if authorizer is not None and fits:
+            from pykafkad.server.watched_fast_paths import WatchedFastPaths
+
+            self._watched_fast_paths = sessions.watched_fast_paths = WatchedFastPaths(self, authorizer)
+        return sessions
+
     def _make_services(self) -> BrokerServices:
         return BrokerServices(
             call_later=self.runtime.call_later,
+            check_live_settings=lambda live: self.socket_server.check_live_settings(live),
             client_metrics=self.client_metrics,
             clock=self.runtime,
             compute=self.runtime.replies.compute,
@@ -161,12 +185,13 @@ class Broker(RuntimeNode):
             partitions=self.partitions,
             producer_ids=self.producer_ids,
             purgatory=self.purgatory,
+            quotas=None,
             resume=self.runtime.replies.resume,
             settings=self.settings,
             transactions=self.transactions,
         )
 
-    def _forward(self, context: Context, message: Any) -> object:
+    def forward(self, context: Context, message: Any) -> object:
         """Hand a request over to the controller."""
         return self.controller.submit(controller_request(context, message))
 
@@ -174,6 +199,8 @@ class Broker(RuntimeNode):
         """The metadata changed: what the fast paths looked up by name must be looked up again."""
         for fast_path in self._fast_paths.values():
             fast_path.forget()
+        if self._watched_fast_paths is not None:
+            self._watched_fast_paths.forget()
 
     # --- its parts --------------------------------------------------------------------------------------------------
 
@@ -210,6 +237,15 @@ class Broker(RuntimeNode):
         return self._share_groups
 
     @property
+    def internal_topics(self) -> InternalTopics:
+        """The internal topics of Streams applications that are being created."""
+        if self._internal_topics is None:
+            from pykafkad.server.internal_topics import InternalTopics
+
+            self._internal_topics = InternalTopics(self.runtime, self.controller)
+        return self._internal_topics
+
+    @property
     def transaction_markers(self) -> TransactionMarkers:
         """What writes the ends of transactions into the partitions here."""
         if self._transaction_markers is None:
@@ -242,7 +278,9 @@ class Broker(RuntimeNode):
 
     def bind(self) -> None:
         """Listen. Raises OSError."""
-        listeners.bind(self.socket_server, self.listeners, self.settings)
+        if self.settings.dynamic_broker:
+            self._prepare_logins()
+        listeners.bind(self.socket_server, self.listeners, self.settings, self.logs)
 
     def start(self, incarnation_id: bytes) -> None:
         """Register with the controller, leave the fence, and bring everything in step with the image."""
@@ -283,6 +321,8 @@ class Broker(RuntimeNode):
 
     def resign(self) -> None:
         """Answer every delayed request; the members of groups are told to look for their coordinator."""
+        if self._moves is not None:
+            self._moves.stop()
         self.purgatory.expire(float("inf"))
         self.runtime.end_turn()
         self.commits.write_all()
@@ -352,6 +392,23 @@ class Broker(RuntimeNode):
         self.forget_topics()
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
+        if failure.lacks_space:
+            if self._full_disk is None:
+                from pykafkad.server.full_disk import FullDisk
+
+                self._full_disk = FullDisk(self)
+            self._full_disk.add(log)
+
+    def log_recovered(self, log: PartitionLog) -> None:
+        """A log is back in service: those who wait for it go on, and what coordinates by it is loaded again."""
+        self._offline_logs.discard(log)
+        self.logs.info("server", "partition-online", topic=log.topic, partition=log.partition)
+        self.forget_topics()
+        self.purgatory.touch(log)
+        self.groups.log_recovered(log)
+        self.transactions.log_recovered(log)
+        if self._share_groups is not None:
+            self._share_groups.states.log_recovered(log)
 
     def directory_failed(self, directory: LogDirectory, logs: list[PartitionLog]) -> None:
         """A directory was given up: its logs are out of service; wake the requests that wait for them."""
@@ -395,6 +452,8 @@ class Broker(RuntimeNode):
         image = self.image
         if any(kind == TYPE_BROKER for kind, _ in delta.configs):
             self.settings.set_dynamic(image.configs(TYPE_BROKER, ""), image.configs(TYPE_BROKER, str(self.node_id)))
+            are_own = (TYPE_BROKER, str(self.node_id)) in delta.configs
+            self.socket_server.settings_changed(self.settings, are_own=are_own)
             self.partitions.reconfigure_all(image)
             if self.serving:
                 self.directories.settings_changed()
@@ -409,16 +468,26 @@ class Broker(RuntimeNode):
         if gone:
             self.compaction.forget(gone)
         self.forget_topics()
-        if "acls" in delta.others:
+        if delta.acls:
             self.sessions.acls_changed()
+        if "client_quotas" in delta.others:
+            self.sessions.quotas_changed(self)
         if loading:
             return
+        self._tell_topics(delta)
         self.client_metrics.configs_changed(delta.configs)
         if delta.topics_deleted:
             self.housekeeping.plan_deletions()
         self.groups.metadata_changed(delta)
         self.transactions.metadata_changed(delta)
         self._follow_share_groups(delta)
+
+    def _tell_topics(self, delta: MetadataDelta) -> None:
+        for event, topics in (("topic-deleted", delta.topics_deleted), ("topic-created", delta.topics_created)):
+            for topic in topics[:TOPICS_NAMED]:
+                self.logs.info("server", event, topic=topic.name, partitions=len(topic.partitions))
+            if len(topics) > TOPICS_NAMED:
+                self.logs.info("server", event, more=len(topics) - TOPICS_NAMED)
 
     def _follow_share_groups(self, delta: MetadataDelta | None = None) -> None:
         """Bring the share coordinator in step with the image. It is made when its topic is there."""

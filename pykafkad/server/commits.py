@@ -90,6 +90,7 @@ class Commits:
         "_answers",
         "_broker",
         "_gathering",
+        "_postponed",
         "_syncing",
         "_waits",
         "dirty",
@@ -110,6 +111,8 @@ class Commits:
         # The logs of the next round of syncs, and those of the round that runs.
         self._gathering: dict[PartitionLog, None] = {}
         self._syncing: dict[PartitionLog, None] = {}
+        # Logs whose syncs wait for the end of a move.
+        self._postponed: dict[PartitionLog, None] = {}
 
     # --- who waits ----------------------------------------------------------------------------------------------------
 
@@ -130,10 +133,14 @@ class Commits:
 
     def after_all(self, log: PartitionLog, then: Then) -> None:
         """`after` for everything that is appended by now. Nobody waits where nothing is under way."""
-        if log in self.dirty or log in self._waits or log.writes_under_way:
-            self.after(log, log.end_offset, then)
-        else:
+        if self.is_settled(log):
             then(log.offline)
+        else:
+            self.after(log, log.end_offset, then)
+
+    def is_settled(self, log: PartitionLog) -> bool:
+        """Whether everything that is appended is committed, as far as it will be."""
+        return log not in self.dirty and log not in self._waits and not log.writes_under_way
 
     def add_answer(
         self,
@@ -151,7 +158,7 @@ class Commits:
     def hold_for(self, log: PartitionLog, connection: Connection) -> None:
         """The connection's next answer tells of what `log` has appended: nothing of its outbox leaves before that is
         committed. If it never is, the connection is closed: its peer must ask again."""
-        if log not in self.dirty and log not in self._waits and not log.writes_under_way:
+        if self.is_settled(log):
             return
 
         def then(failure: Exception | None) -> None:
@@ -309,12 +316,15 @@ class Commits:
         answers: list[DependentAnswer],
     ) -> None:
         """Rewrite the answers that depend on a log in `failed`; none of them has left."""
+        trace = self._broker.runtime.trace
         for log, connection, index, position in fast_answers:
             if log in failed and index < len(connection.outbox):
                 # The fast path's answers are one buffer each.
                 answer = bytearray(connection.outbox[index])  # type: ignore[arg-type]
                 _ERROR_AND_OFFSETS.pack_into(answer, position, _code(failed[log]), -1, -1)
                 connection.outbox[index] = answer
+                if trace is not None:
+                    trace.rewritten(connection, answer)
         for rows, connection, index, context, message in answers:
             if not any(log in failed for log, _ in rows) or index >= len(connection.outbox):
                 continue
@@ -326,7 +336,9 @@ class Commits:
             if chunks is None:
                 connection.close("a failed write could not be told")
             else:
-                connection.outbox[index] = b"".join(chunks)  # type: ignore[arg-type]
+                whole = connection.outbox[index] = b"".join(chunks)  # type: ignore[arg-type]
+                if trace is not None:
+                    trace.rewritten(connection, whole)
 
     # --- holding connections ------------------------------------------------------------------------------------------
 
@@ -354,10 +366,28 @@ class Commits:
 
     # --- syncs --------------------------------------------------------------------------------------------------------
 
+    def postpone_syncs(self, log: PartitionLog) -> None:
+        """Begin no sync of `log` until `resume_syncs`; what waits for one goes on waiting."""
+        self._postponed[log] = None
+
+    def resume_syncs(self, log: PartitionLog) -> None:
+        """The next round of syncs may take `log` along again."""
+        self._postponed.pop(log, None)
+
+    def is_under_sync(self, log: PartitionLog) -> bool:
+        """Whether a sync of `log` runs."""
+        return log in self._syncing
+
     def begin(self) -> None:
         """At the end of a turn: begin the next round of syncs if none runs."""
         if self._gathering and not self._syncing:
             self._syncing, self._gathering = self._gathering, {}
+            for log in self._postponed:
+                if log in self._syncing:
+                    del self._syncing[log]
+                    self._gathering[log] = None
+            if not self._syncing:
+                return
             jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
             self._broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
 

@@ -73,13 +73,12 @@ TRANSITIONS = {
 and nothing is served. Draining: nothing more is read; what is in the outbox is offered to the peer once. Closed: the
 transport is gone. `OPEN` is 0, so that the commonest question is `if connection.state`."""
 
-IN_SERVICE = 1
-BLOCKED = 2
-NO_ROOM = 4
+IN_SERVICE, BLOCKED, NO_ROOM, THROTTLED = 1, 2, 4, 8
 CAUSES = {
     IN_SERVICE: "a request is in service",
     BLOCKED: "the peer does not read its answers",
     NO_ROOM: "its large batches are not written yet",
+    THROTTLED: "its client is over a quota",
 }
 """Why a connection is muted: one bit each. It is open again when none is left."""
 
@@ -103,12 +102,9 @@ next read would be two copies."""
 _SLICE_BYTES = 100
 """What a slice of a file counts in the outbox of a held connection, for its own memory."""
 
-_KNOWN_GREETINGS = (
-    (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener"),
-    (b"GET ", "an HTTP request"),
-    (b"POST", "an HTTP request"),
-    (b"HEAD", "an HTTP request"),
-    (b"PUT ", "an HTTP request"),
+_TLS_GREETING = (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener")
+KNOWN_GREETINGS = (
+    *((method, "an HTTP request") for method in (b"GET ", b"POST", b"HEAD", b"PUT ")),
     (b"PRI ", "an HTTP/2 preface"),
     (b"SSH-", "an SSH greeting"),
 )
@@ -150,7 +146,8 @@ class Connection:
     """The state of one peer. `owner.serve(connection, view, start, end)` is called with each whole frame's payload.
 
     Everybody may read the attributes. A fast path may append its answer to `outbox`, as whoever fed the connection
-    looks there afterwards; everything else is changed by the methods."""
+    looks there afterwards, and keep its `preamble_length`. The reactor sets `transport`. Everything else that a peer's
+    bytes depend on is changed by the methods."""
 
     __slots__ = (
         "_causes",
@@ -219,6 +216,11 @@ class Connection:
         self.listener = listener
         self.local_address = local_address
         self.session = session
+
+    def guard(self, serve: Callable[[Connection, memoryview, int, int], None], max_frame_bytes: int) -> None:
+        """Hand whole frames to `serve` from now on, and refuse larger ones than that: for the time of a login."""
+        self.serve = serve
+        self.max_frame_bytes = max_frame_bytes
 
     def __repr__(self) -> str:
         why = ", ".join(text for cause, text in CAUSES.items() if self._causes & cause)
@@ -329,14 +331,16 @@ class Connection:
             self.pending = bytes(view[position:length])
 
     def _refuse(self, first: bytes, size: int) -> None:
-        for greeting, what in _KNOWN_GREETINGS:
+        for greeting, what in (_TLS_GREETING, *KNOWN_GREETINGS):
             if first.startswith(greeting):
                 self.close(f"not Kafka's protocol: {what}")
                 return
         if size < 0:
             self.close(f"a frame of negative size {size}")
         else:
-            self.close(f"a frame of {size} bytes, above socket.request.max.bytes {self.max_frame_bytes}")
+            logs_in = self.serve != self.owner.serve
+            limit = "sasl.server.max.receive.size" if logs_in else "socket.request.max.bytes"
+            self.close(f"a frame of {size} bytes, above {limit} {self.max_frame_bytes}")
 
     # --- the request in service ---------------------------------------------------------------------------------
 
@@ -363,6 +367,10 @@ class Connection:
         """The request in service is answered, or needs no answer: what was read behind it is served soon."""
         self.in_service = None
         self._unmute(IN_SERVICE)
+
+    def throttle(self, is_over_quota: bool) -> None:
+        """As long as its client is over a quota, answers leave and nothing more is served."""
+        (self._mute if is_over_quota else self._unmute)(THROTTLED)
 
     # --- bytes out ----------------------------------------------------------------------------------------------
 
@@ -400,9 +408,13 @@ class Connection:
             self._counted_chunks = 0
             self.transport.send_soon()
 
-    def block(self) -> None:
-        """The peer does not take what is in the outbox."""
-        self._mute(BLOCKED)
+    def block(self) -> bool:
+        """The peer does not take what is in the outbox. Returns whether nothing is read until it does. Answers to
+        requests from here go on being read, because the peer may take nothing before its answers are read."""
+        is_served = self.session is not _NO_SESSION
+        if is_served:
+            self._mute(BLOCKED)
+        return is_served
 
     def peer_ended(self) -> None:
         """The peer says nothing more and has answers to come. If they are held, it is read again when they have

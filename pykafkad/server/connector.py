@@ -36,8 +36,13 @@ class Connector:
         except OSError as error:
             connection.lost(error.strerror or "not connected")
             return
+        try:
+            reactor.watch(connecting.fileno(), lambda now: self._ended(connection), _WRITE)
+        except OSError as error:
+            connecting.close()
+            connection.lost(error.strerror or "not connected")
+            return
         self._connecting[connection] = connecting
-        reactor.watch(connecting.fileno(), lambda now: self._ended(connection), _WRITE)
 
     def disconnect(self, connection: Connection, reason: str) -> None:
         """Close a connection, or the attempt at one; it is lost."""
@@ -54,11 +59,17 @@ class Connector:
 
     def _ended(self, connection: Connection) -> None:
         connecting = self._take(connection)
-        if code := self._reactor.network.connect_error(connecting):
+        code = self._reactor.network.connect_error(connecting)
+        if not code:
+            try:
+                self._reactor.add(connecting, connection)
+            except OSError as error:
+                # The system lets us wait for no more descriptors.
+                code = error.errno or -1
+        if code:
             connecting.close()
             connection.lost(strerror(code))
         else:
-            self._reactor.add(connecting, connection)
             connection.owner.connected(connection)
 
     def _take(self, connection: Connection) -> socket:

@@ -153,16 +153,8 @@ class ControllerNode(RuntimeNode):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the controller has an event that is not done, so that `submit_at_once` has to wait."""
+        """Whether the controller has an event that is not done."""
         return self.metadata_log.is_busy
-
-    def submit_at_once(self, event: object) -> None:
-        """Decide an event that must be committed when this returns, although its sync holds the loop."""
-        beside_loop, self.syncs_beside_loop = self.syncs_beside_loop, False
-        try:
-            self.metadata_log.submit(event)
-        finally:
-            self.syncs_beside_loop = beside_loop
 
     def on_committed(self, follower: MetadataFollower) -> None:
         """Tell `follower` of every change of the image from now on, in the order of the subscriptions."""
@@ -240,7 +232,7 @@ class ControllerNode(RuntimeNode):
 
     def bind(self) -> None:
         """Listen. Raises OSError."""
-        listeners.bind(self.socket_server, self.listeners, self.settings)
+        listeners.bind(self.socket_server, self.listeners, self.settings, self.logs)
 
     def activate(self, incarnation_id: bytes) -> None:
         """Begin to decide. Every broker but this process's own is fenced: nobody can tell this controller that it

@@ -15,11 +15,12 @@ from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.replay import batches
 from pykafkad.log.replica import LEADER
 from pykafkad.server.incremental_tasks import IncrementalTask
+from pykafkad.server.logs import BoundedLines
 from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from random import Random
     from typing import Any, Protocol
 
@@ -47,7 +48,18 @@ class ShardRunner(MachineRunner):
     """A shard with its log, for one leadership. The machine's `apply` sees a record right after the local append;
     answers leave when everything that was appended before them is committed."""
 
-    __slots__ = ("_broker", "_host", "_missed", "has_resigned", "is_loading", "leader_epoch", "log")
+    __slots__ = (
+        "_broker",
+        "_changed_topics",
+        "_deleted_topics",
+        "_has_created_topics",
+        "_host",
+        "deleting",
+        "has_resigned",
+        "is_loading",
+        "leader_epoch",
+        "log",
+    )
 
     machine: Shard
 
@@ -55,12 +67,16 @@ class ShardRunner(MachineRunner):
         super().__init__(broker.runtime, shard)
         self._broker = broker
         self._host = host
-        # Events that no request waits for, and that came while the shard was being loaded.
-        self._missed: list[object] = []
+        # What has changed in the metadata while the shard was being loaded: each topic is here once.
+        self._deleted_topics: dict[tuple[str, bytes], None] = {}
+        self._changed_topics: dict[str, None] = {}
+        self._has_created_topics = False
         self.log = log
         self.leader_epoch = log.replica.leader_epoch
         self.is_loading = True
         self.has_resigned = False
+        # Keys that are deleted in several steps: nobody is served for them meanwhile.
+        self.deleting: Mapping[str, object] = getattr(shard, "deleting", {})
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
@@ -70,6 +86,8 @@ class ShardRunner(MachineRunner):
 
     def _replay(self) -> Generator[None, None, None]:
         log = self.log
+        # The shard before this one may have appended in this very turn.
+        log.write_pending()
         for _ in self.machine.load_in_steps(batches(log, log.log_start_offset)):
             yield
             if self.has_resigned:
@@ -79,8 +97,13 @@ class ShardRunner(MachineRunner):
         if self.has_resigned:
             return
         self.is_loading = False
-        for event in (events.Loaded(self._broker.image), *self._missed):
-            self.step(event)
+        self.step(events.Loaded(self._broker.image))
+        if self._deleted_topics:
+            self.step(events.TopicsDeleted(list(self._deleted_topics)))
+        if self._changed_topics:
+            self.step(events.MetadataChanged(list(self._changed_topics), self._has_created_topics))
+        self._deleted_topics.clear()
+        self._changed_topics.clear()
 
     def _load_failed(self, error: Exception) -> None:
         if self.has_resigned:
@@ -95,18 +118,25 @@ class ShardRunner(MachineRunner):
         """Feed the shard, if it still serves."""
         return DEFERRED if self.has_resigned else super().step(event)
 
-    def tell(self, event: object) -> None:
-        """Feed the shard what no request waits for; one that is being loaded gets it afterwards."""
-        if self.is_loading:
-            self._missed.append(event)
-        else:
+    def tell(self, event: events.TopicsDeleted | events.MetadataChanged) -> None:
+        """Feed the shard a change of the metadata. One that is being loaded gets all of them as one afterwards."""
+        if not self.is_loading:
             self.step(event)
+        elif isinstance(event, events.TopicsDeleted):
+            self._deleted_topics.update(dict.fromkeys(event.topics))
+        else:
+            self._changed_topics.update(dict.fromkeys(event.topics))
+            self._has_created_topics |= event.has_created
 
     def append(self, effect: effects.Append) -> None:
         log = self.log
         encode = self._host.encode
-        records = [encode(record) for record in effect.records]
-        appended = log.append_records(records, self.runtime.now_ms, producer=effect.producer)
+        now_ms = self.runtime.now_ms
+        if effect.body is None:
+            records = [encode(record) for record in effect.records]
+            appended = log.append_records(records, now_ms, producer=effect.producer)
+        else:
+            appended = log.append_encoded(effect.body, len(effect.records), now_ms)
         self._broker.commits.mark(log)
         self._broker.commits.after(log, log.end_offset, self._committed)
         transaction = () if effect.producer is None else (effect.producer[0],)
@@ -155,9 +185,7 @@ class ShardRunner(MachineRunner):
         """The share coordinator is asked when the record that says so is committed."""
 
         def answered(failures: dict[tuple[bytes, int], tuple[int, str | None]]) -> None:
-            event: Any = effect.then(failures) if effect.then is not None else None
-            if event is None:
-                return
+            event: Any = effect.then(failures)
             if self.has_resigned:
                 self.runtime.replies.abandon(event.token, "the coordinator has moved")
             else:
@@ -170,6 +198,18 @@ class ShardRunner(MachineRunner):
                 answered({})
 
         self._broker.commits.after_all(self.log, committed)
+
+    def create_internal_topics(self, effect: effects.CreateInternalTopics) -> None:
+        """The topics of a group are created when the record of its topology is committed."""
+
+        def committed(failure: Exception | None) -> None:
+            if failure is None and not self.has_resigned:
+                self._broker.internal_topics.perform(effect)
+
+        self._broker.commits.after_all(self.log, committed)
+
+    def log_line(self, effect: effects.Tell) -> None:
+        self._host.lines.info(effect.event, effect.fields)
 
     def hold_until_committed(self, token: object) -> None:
         """The answer to `token` follows from records that may not be committed yet."""
@@ -190,39 +230,61 @@ class ShardRunner(MachineRunner):
         if not self.has_resigned:
             self._host.shard_failed(self, failure)
 
+    def refused(self, left: Iterable[object], error: KafkaError) -> None:
+        """Records are larger than a batch of the log may be. The shard goes on without them; who has asked is told
+        UNKNOWN_SERVER_ERROR, as in Kafka."""
+        log = self.log
+        self._broker.logs.error(
+            "coordinator", "records-refused", topic=log.topic, partition=log.partition, reason=error
+        )
+        for effect in left:
+            if type(effect) is effects.Reply:
+                self.runtime.replies.refuse(effect.token, errors.UNKNOWN_SERVER_ERROR)
+            elif isinstance(effect, effects.Compute | effects.Later):
+                self.step(effect.refused)
+            elif type(effect) in (effects.SetTimer, effects.CancelTimer):
+                self.perform([effect])
+
 
 class CoordinatorHost:
     """The shards of one topic. A key (a group's id) lives in the shard that the Java hash of it names.
 
     `shard_class(partition, settings, random)` makes a shard; `encode(record)` gives key and value of a record."""
 
-    __slots__ = ("_broker", "_failed", "_runners", "_shard_class", "_topic", "encode")
+    __slots__ = ("_broker", "_failed", "_runners", "_shard_class", "_topic", "encode", "lines")
 
     def __init__(self, broker: Broker, topic: str, shard_class: ShardClass, encode: Encode) -> None:
         self._broker = broker
         self._topic = topic
         self._shard_class = shard_class
         self.encode = encode
+        self.lines = BoundedLines(broker.logs, "coordinator", broker.runtime.clock)
+        """What people are told of groups and transactions."""
         self._runners: dict[int, ShardRunner] = {}
-        # Leaderships that ended with a failure: they are not tried again.
+        # Leaderships that ended with a failure. They are tried again only when the log is recovered.
         self._failed: dict[int, tuple[PartitionLog, int]] = {}
 
     # --- what handlers use -------------------------------------------------------------------------------------------
 
     def shard_for(self, key: str) -> tuple[Any, int]:
         """The shard of a key and NONE, or None and the error that its clients are told."""
-        runner, error = self._runner(key)
+        runner, error = self.runner_for(key)
         return (None if runner is None else runner.machine), error
 
     def submit(self, key: str, event: object) -> object:
         """Hand an event to the key's shard; the caller has made sure by `shard_for` that there is one."""
-        runner, _ = self._runner(key)
+        runner, _ = self.runner_for(key)
         assert runner is not None
         return runner.step(event)
 
+    def submit_if_served(self, key: str, event: object) -> tuple[object, int]:
+        """`submit` and NONE; or None and the error that clients are told if the key's shard is not served here."""
+        runner, error = self.runner_for(key)
+        return (None if runner is None else runner.step(event)), error
+
     def read(self, key: str, token: object) -> None:
         """The answer to `token` tells of the key what may not be committed yet: then it leaves after that."""
-        runner, _ = self._runner(key)
+        runner, _ = self.runner_for(key)
         if runner is not None:
             runner.hold_until_committed(token)
 
@@ -287,7 +349,8 @@ class CoordinatorHost:
 
     def shard_failed(self, runner: ShardRunner, failure: Exception) -> None:
         """The shard can't be loaded or written: send everybody who waits away. It is refused until its partition is led
-        here in another epoch, and loaded again at once if only an append has failed that may go better."""
+        here in another epoch or its log is recovered, and loaded again at once if only an append has failed that may go
+        better."""
         partition = runner.log.partition
         self._broker.logs.error("coordinator", "shard-offline", topic=self._topic, partition=partition, reason=failure)
         may_go_better = not runner.is_loading and runner.log.offline is None
@@ -297,6 +360,12 @@ class CoordinatorHost:
                 self._failed[partition] = runner.log, runner.leader_epoch
         runner.resign()
         if may_go_better and not runner.log.closed:
+            self.follow()
+
+    def log_recovered(self, log: PartitionLog) -> None:
+        """A log can be written again: if it is of this topic, its shard is loaded."""
+        if log.topic == self._topic:
+            self._failed.pop(log.partition, None)
             self.follow()
 
     def write_markers(self, runner: ShardRunner, effect: effects.WriteMarkers) -> None:
@@ -323,7 +392,7 @@ class CoordinatorHost:
             for runner in list(self._runners.values()):
                 runner.tell(changed)
 
-    def _runner(self, key: str) -> tuple[ShardRunner | None, int]:
+    def runner_for(self, key: str) -> tuple[ShardRunner | None, int]:
         """The runner that serves a key and NONE, or None and the error for its clients."""
         topic = self._broker.image.topics.get(self._topic)
         if topic is None:
@@ -336,6 +405,6 @@ class CoordinatorHost:
                 # Kafka would still read, and refuse what has to be written.
                 return None, errors.COORDINATOR_NOT_AVAILABLE
             return None, errors.NOT_COORDINATOR
-        if runner.is_loading:
+        if runner.is_loading or key in runner.deleting:
             return None, errors.COORDINATOR_LOAD_IN_PROGRESS
         return runner, errors.NONE

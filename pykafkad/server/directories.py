@@ -177,14 +177,15 @@ class Directories(RuntimeNode):
         """Where a replica of this broker lies or is to be made; `named` is the id that the metadata has for it.
 
         None when it can only be in a directory that failed or is not configured any more. A folder in another directory
-        than the named one counts, and a copy in the named one that a dying broker left under a move's name is finished.
+        than the named one counts. If there is none, a killed broker was renaming the folders of a move: its copy in the
+        named directory becomes the partition.
         """
         wanted = self._by_id.get(named)
         if wanted is not None and len(self.online) == 1:
             return wanted
         holders = [directory for directory in self.online if directory.holds(topic, partition)]
         key = topic, partition
-        if wanted is not None and wanted not in holders and key in wanted.futures:
+        if wanted is not None and not holders and key in wanted.futures:
             wanted.promote_future(topic, partition)
             holders.append(wanted)
         chosen = wanted if wanted in holders else holders[0] if holders else None
@@ -211,10 +212,6 @@ class Directories(RuntimeNode):
     def assign(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
         """Have the metadata name the directories of replicas of this broker: (topic id, partition) to directory id."""
         self.broker.controller.submit(AssignReplicasToDirs(self._settings.node_id, replicas))
-
-    def assign_at_once(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
-        """The same, committed when this returns: between that and the renaming of a folder nothing may be appended."""
-        self.broker.controller.submit_at_once(AssignReplicasToDirs(self._settings.node_id, replicas))
 
     def settings_changed(self) -> None:
         """`cordoned.log.dirs` may be another: the controller is told soon."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.table import Handler
     from pykafkad.server.commits import Commits
     from pykafkad.server.connection import Chunk, Connection
+    from pykafkad.server.logs import Logs
     from pykafkad.server.purgatory import Purgatory
     from pykafkad.server.runtime import Runtime
 
@@ -130,6 +131,7 @@ class Dispatcher:
     __slots__ = (
         "_commits",
         "_flexible_from",
+        "_logs",
         "_purgatory",
         "_routes",
         "_runtime",
@@ -150,11 +152,13 @@ class Dispatcher:
         *,
         purgatory: Purgatory | None = None,
         commits: Commits | None = None,
+        logs: Logs | None = None,
     ) -> None:
         """A node without `services` (a controller) forwards everything, delays nothing and covers no writes."""
         self._runtime = runtime
         # A node without services never uses them.
         self._services = services  # type: ignore[assignment]
+        self._logs = logs or runtime.logs
         self._purgatory = purgatory  # type: ignore[assignment]
         self._commits = commits  # type: ignore[assignment]
         self._routes = {
@@ -190,8 +194,15 @@ class Dispatcher:
         except (errors.ProtocolError, StructError) as error:
             connection.close(f"{self._name(view, start, end)}: {error}")
             return
-        context = ServedContext(self._services, connection, route, version, correlation_id, client_id)
+        services = self._services
+        context = ServedContext(services, connection, route, version, correlation_id, client_id)
         connection.begin_service(context)
+        if services is not None and services.quotas is not None:
+            services.quotas.begin(context, end - start)
+        if self._logs.threshold == 0:
+            self._logs.debug(
+                "server", "request", api=route.row.name, version=version, client=client_id, peer=connection.peer
+            )
         if not is_long and not route.carries_records:
             context.request = request
         try:
@@ -205,6 +216,8 @@ class Dispatcher:
                 connection.defer()
         else:
             self.conclude(context, result)
+        if context.quota is not None:
+            context.quota.pause()
 
     def _job(self, context: ServedContext, generator: Steps) -> IncrementalTask:
         return IncrementalTask(
@@ -242,6 +255,8 @@ class Dispatcher:
         if result is DEFERRED:
             connection.defer()
         elif result is None:
+            if context.quota is not None:
+                context.quota.finish(None)
             self._out_of_service(context)
         elif hasattr(result, "attempt"):
             if context.is_long:
@@ -272,6 +287,28 @@ class Dispatcher:
             connection.close(f"API key {key} version {version} is not answered here")
         return False
 
+    def begin_refusal(self, connection: Connection, frame: memoryview) -> ServedContext | None:
+        """Read a request that is to be refused by `finish_with_error`, whatever the stage of the login; None, and the
+        connection is closed, if there is nothing to answer."""
+        try:
+            key, version = _KEY_AND_VERSION.unpack_from(frame, 0)
+            route = self._routes.get(key)
+            if route is None or not route.min_version <= version <= route.max_version:
+                connection.close(f"API key {key} version {version} is not answered here")
+                return None
+            if route.handler is None:
+                self._flexible_from[key] = route.load()
+            _, _, correlation_id, client_id, position = frames.read_request_header(frame, self._flexible_from)
+            request, _ = (route.decoders[version] or route.decoder(version))(frame, position)
+        except (errors.ProtocolError, StructError) as error:
+            connection.close(f"{self._name(frame, 0, len(frame))}: {error}")
+            return None
+        context = ServedContext(self._services, connection, route, version, correlation_id, client_id)
+        context.request = request
+        connection.begin_service(context)
+        connection.defer()
+        return context
+
     def failed(self, context: ServedContext, error: Exception, request: messages.Struct | None = None) -> None:
         """A handler raised: log it once with everything needed to repeat it, and give the error answer of its API. What
         is wrong with the request itself ends the connection, and so does a bug if the request wants no answer."""
@@ -283,20 +320,28 @@ class Dispatcher:
             if connection.in_service is not context or context.is_answered:
                 # Answered already, and nobody reads a second answer.
                 return
+            code = error.code if isinstance(error, errors.KafkaError) else errors.UNKNOWN_SERVER_ERROR
             reason, answer = (
                 f"unexpected error while serving {name}",
-                self._error_answer(context, error, request or context.request),
+                self._error_answer(context, code, request or context.request),
             )
+        self._finish_or_close(context, answer, reason)
+
+    def finish_with_error(self, context: ServedContext, code: int) -> None:
+        """Answer the request in service with an error for all that it asks for."""
+        answer = self._error_answer(context, code, context.request)
+        self._finish_or_close(context, answer, f"{context.route.row.name} could not be refused")
+
+    def _finish_or_close(self, context: ServedContext, answer: object | None, reason: str) -> None:
         if answer is not None:
             self.finish(context, answer)
         else:
             self._out_of_service(context)
-            connection.close(reason)
+            context.connection.close(reason)
 
-    def _error_answer(self, context: ServedContext, error: Exception, request: messages.Struct | None) -> object | None:
+    def _error_answer(self, context: ServedContext, code: int, request: messages.Struct | None) -> object | None:
         if request is None:
             return None
-        code = error.code if isinstance(error, errors.KafkaError) else errors.UNKNOWN_SERVER_ERROR
         try:
             from pykafkad.handlers import unexpected
 
@@ -318,6 +363,8 @@ class Dispatcher:
         """Answer the request in service; its connection may go on with what it has read. A long one's answer may come
         in steps."""
         connection, runtime = context.connection, self._runtime
+        if context.quota is not None and not context.is_answered and type(message) is not GeneratorType:
+            context.quota.finish(message)
         if context.is_long:
             if context.is_answered:
                 return
@@ -363,6 +410,8 @@ class Dispatcher:
             self._purgatory.discard(connection.delayed)
             connection.unpark()
         self.long_request_limiter.leave(connection)
+        if self._services is not None and self._services.quotas is not None:
+            self._services.quotas.connection_lost(connection)
 
     def answer(self, connection: Connection, context: ServedContext, message: object) -> None:
         """Encode `message` into the outbox."""
@@ -373,6 +422,8 @@ class Dispatcher:
         if chunks is None:
             connection.close(f"the answer to {context.route.row.name} could not be encoded")
             return
+        if self._runtime.trace is not None:
+            self._runtime.trace.answered(connection, context, chunks)
         connection.put(chunks)
         if context.unwritten:
             self._commits.add_answer(context.unwritten, connection, index, context, message)
@@ -403,6 +454,7 @@ def controller_request(context: Context, message: Any) -> ControllerRequest:
         context.client_host.removeprefix("/"),
         context.listener,
         context.token,
+        None if context.quota is None else context.quota.mutations,
     )
 
 

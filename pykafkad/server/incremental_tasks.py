@@ -72,7 +72,8 @@ class IncrementalTask:
 
 
 class IncrementalTasks:
-    """The jobs of a node that are under way, at most one for each connection and one of the controller's.
+    """The jobs of a node that are under way, at most one for each connection, one of the controller's, and those of
+    coordinators: one for each partition that is loaded, and one for each group whose target is computed.
 
     The collector of garbage, if it is handed in as `collector`, is out of service while there are any: it would look at
     all their rows again and again, for a tenth of a second with a hundred thousand of them, and they are freed without

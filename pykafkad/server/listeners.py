@@ -11,25 +11,45 @@ from pykafkad.metadata.brokers import Endpoint
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
+    from pykafkad.server.logs import Logs
     from pykafkad.server.socket_server import SocketServer
+    from pykafkad.server.tls_endpoint import TlsEndpoint
+    from pykafkad.server.tls_renewal import TlsRenewal
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""The security protocols. The index of each is Kafka's number for it."""
+
+ENCRYPTED = ("SSL", "SASL_SSL")
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
 class Listener:
-    """One listener: its name, the address it binds, and the address it advertises (None: as reached)."""
+    """One listener: its name, the address it binds, the address it advertises (None: as reached), and its security
+    protocol."""
 
-    __slots__ = ("_advertised", "host", "name", "port")
+    __slots__ = ("_advertised", "host", "name", "port", "security_protocol")
 
-    def __init__(self, name: str, host: str, port: int, advertised: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        advertised: tuple[str, int] | None = None,
+        security_protocol: str = "PLAINTEXT",
+    ) -> None:
         self.name = name
         self.host = host
         self.port = port
+        self.security_protocol = security_protocol
         self._advertised = advertised
 
     def __repr__(self) -> str:
         return f"Listener({self.name}, {self.host}:{self.port})"
+
+    @property
+    def has_sasl(self) -> bool:
+        """Whether its connections log in by SASL."""
+        return self.security_protocol.startswith("SASL_")
 
     def advertised(self, reached: tuple[str, int]) -> tuple[str, int]:
         """What to tell a caller whose connection ends at our `reached` (host, port).
@@ -61,47 +81,76 @@ def parse_address(text: str, setting: str) -> tuple[str, int]:
     return ("" if host == "*" else host), int(port)
 
 
-def as_settings(addresses: list[tuple[str, int]], security: str) -> dict[str, str]:
-    """The settings that make a broker listen at these (host, port) pairs; `security` is what
+def as_settings(addresses: list[tuple[str, int]], security: str, protocol: str = "PLAINTEXT") -> dict[str, str]:
+    """The settings that make a broker listen at these (host, port) pairs by a security protocol; `security` is what
     `listener.security.protocol.map` is without them."""
     protocols = [entry for entry in security.split(",") if entry.strip()]
-    plain = {
+    mapped = {
         entry.partition(":")[0].strip().upper()
         for entry in protocols
-        if entry.partition(":")[2].strip().upper() == "PLAINTEXT"
+        if entry.partition(":")[2].strip().upper() == protocol
     }
-    names = ["PLAINTEXT" if number == 0 else f"PLAINTEXT_{number + 1}" for number in range(len(addresses))]
+    names = [protocol if number == 0 else f"{protocol}_{number + 1}" for number in range(len(addresses))]
     texts = [
         f"{name}://{f'[{host}]' if ':' in host else host}:{port}"
         for name, (host, port) in zip(names, addresses, strict=True)
     ]
-    lacking = [name for name in names if name not in plain]
+    lacking = [name for name in names if name not in mapped]
     if not lacking:
         return {"listeners": ",".join(texts)}
     others = [entry for entry in protocols if entry.partition(":")[0].strip().upper() not in lacking]
     return {
         "listeners": ",".join(texts),
-        "listener.security.protocol.map": ",".join([*others, *(f"{name}:PLAINTEXT" for name in lacking)]),
+        "listener.security.protocol.map": ",".join([*others, *(f"{name}:{protocol}" for name in lacking)]),
     }
 
 
 def endpoints(listening: list[Listener]) -> list[Endpoint]:
     """What a node registers of its bound listeners."""
-    return [Endpoint(each.name, *each.advertised((each.host or "localhost", each.port))) for each in listening]
+    return [
+        Endpoint(
+            each.name,
+            *each.advertised((each.host or "localhost", each.port)),
+            _PROTOCOLS.index(each.security_protocol),
+        )
+        for each in listening
+    ]
 
 
-def bind(socket_server: SocketServer, listening: list[Listener], settings: Settings) -> None:
-    """Have `socket_server` listen; the listeners get their ports. Raises OSError with the address in its text."""
+def bind(socket_server: SocketServer, listening: list[Listener], settings: Settings, logs: Logs) -> None:
+    """Have `socket_server` listen; the listeners get their ports. Raises OSError with the address in its text, and
+    ConfigError for settings of TLS that cannot be."""
     # Kafka's default is not ours: unless it is set, the address decides.
     send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
     for listener in listening:
+        tls = None
+        if listener.security_protocol in ENCRYPTED:
+            from pykafkad.server.tls_renewal import TlsRenewal
+
+            if socket_server.tls_renewal is None:
+                socket_server.tls_renewal = TlsRenewal(settings, logs)
+            tls = _endpoint(socket_server.tls_renewal, listener, settings, logs)
         listener.port = socket_server.listen(
             listener.host,
             listener.port,
             listener,
             send_buffer_bytes=send_buffer_bytes,
             backlog=settings.socket_listen_backlog_size,
+            tls=tls,
         )
+
+
+def _endpoint(renewal: TlsRenewal, listener: Listener, settings: Settings, logs: Logs) -> TlsEndpoint:
+    """What the settings make of a listener with TLS. Live ones were right when they were set, and a file that they name
+    may be gone: then those of the start count, as in Kafka. Raises ConfigError."""
+    try:
+        return renewal.add(settings, listener)
+    except ConfigError as error:
+        if not settings.dynamic_broker:
+            raise
+        endpoint = renewal.add(type(settings)(settings.static), listener)
+        logs.error("server", "live-settings-ignored", listener=listener.name, reason=error)
+        return endpoint
 
 
 def parse(
@@ -113,8 +162,8 @@ def parse(
     of_controller: bool = False,
 ) -> list[Listener]:
     """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries), or those of the controller: the
-    names in `controller.listener.names`. Raises ConfigError for what is not PLAINTEXT, for duplicates and for malformed
-    entries.
+    names in `controller.listener.names`. Raises ConfigError for what controllers do not offer, for duplicates and for
+    malformed entries.
     """
     protocols = _security_protocols(security)
     announced = dict(_split(entry, "advertised.listeners") for entry in advertised)
@@ -133,9 +182,9 @@ def parse(
             raise ConfigError(
                 f"listeners: {name} has no security protocol; add {name}:PLAINTEXT to listener.security.protocol.map"
             )
-        if protocol != "PLAINTEXT":
-            raise ConfigError(f"listeners: {name} asks for {protocol}; only PLAINTEXT is offered yet")
-        result.append(Listener(name, host, port, announced.get(name)))
+        if of_controller and protocol.startswith("SASL_"):
+            raise ConfigError(f"listeners: {name} asks for {protocol}, which controllers do not offer yet")
+        result.append(Listener(name, host, port, announced.get(name), protocol))
     unknown = set(announced) - {each.name for each in result} - others
     if unknown:
         raise ConfigError(f"advertised.listeners: {', '.join(sorted(unknown))} is not among listeners")

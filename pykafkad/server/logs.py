@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 LEVELS = ("debug", "info", "warning", "error")
 VALUE_CHARACTERS = 300
-TRACEBACK_CHARACTERS = 8000
+LONG_VALUE_CHARACTERS = 8000
+_LONG = ("traceback", "names")
+"""Fields that no peer can fill, and that are of use only whole."""
 LINES_PER_SECOND = 1000
+BOUNDED_LINES_PER_SECOND = 100
+LINES_KEPT = 1000
 
 
 class Sink:
@@ -78,8 +82,12 @@ def standard_error() -> Callable[[bytes], int]:
 
 def render(now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
     """The text of one line, with its end."""
-    pairs = "".join(f" {key}={_value(key, value)}" for key, value in fields.items() if value is not None)
-    return f"{timestamp(now_ms)} {level.upper()} {name} {event}{pairs}\n"
+    return f"{timestamp(now_ms)} {level.upper()} {name} {event}{field_texts(fields)}\n"
+
+
+def field_texts(fields: dict[str, object]) -> str:
+    """The fields of a line, each with a space in front."""
+    return "".join(f" {key}={_value(key, value)}" for key, value in fields.items() if value is not None)
 
 
 def timestamp(now_ms: int) -> str:
@@ -105,7 +113,7 @@ def _value(key: str, value: object) -> str:
     if isinstance(value, BaseException):
         value = f"{type(value).__name__}: {value}"
     text = value if isinstance(value, str) else f"{value!r}" if isinstance(value, bytes) else str(value)
-    limit = TRACEBACK_CHARACTERS if key == "traceback" else VALUE_CHARACTERS
+    limit = LONG_VALUE_CHARACTERS if key in _LONG else VALUE_CHARACTERS
     if len(text) > limit:
         text = text[:limit] + "..."
     if text.isascii() and text.isprintable() and text and not any(character in text for character in ' "=\\'):
@@ -119,13 +127,14 @@ def _value(key: str, value: object) -> str:
 class Logs:
     """The log of one node: its loggers, the least level that they write, and where the lines go."""
 
-    __slots__ = ("sink", "threshold")
+    __slots__ = ("_told_once", "sink", "threshold")
 
     def __init__(self, level: str = "info", sink: Sink | None = None) -> None:
         """Raises ValueError for an unknown level."""
         self.threshold = LEVELS.index(level.lower())
         """The position in LEVELS of the least level that is written."""
         self.sink = sink or Sink()
+        self._told_once: dict[tuple[object, ...], None] = {}
 
     @property
     def level(self) -> str:
@@ -148,6 +157,16 @@ class Logs:
     def info(self, name: str, event: str, /, **fields: object) -> None:
         """State changes of leadership, membership and storage, once each."""
         if self.threshold <= 1:
+            self.sink.line("info", name, event, fields)
+
+    def info_once(self, name: str, event: str, /, **fields: object) -> None:
+        """The same, but a line that was written already is not written again. Of `LINES_KEPT` such lines that is
+        known."""
+        line = name, event, *fields.values()
+        if self.threshold <= 1 and line not in self._told_once:
+            if len(self._told_once) >= LINES_KEPT:
+                del self._told_once[next(iter(self._told_once))]
+            self._told_once[line] = None
             self.sink.line("info", name, event, fields)
 
     def warning(self, name: str, event: str, /, **fields: object) -> None:
@@ -184,6 +203,47 @@ class Logger:
     def error(self, event: str, /, **fields: object) -> None:
         """See `Logs.error`."""
         self._logs.error(self.name, event, **fields)
+
+
+def tell_settings(log: Logger, sentences: list[str], without_effect: list[str]) -> None:
+    """A warning for each setting that somebody may miss, and one line for all others that have no effect."""
+    for sentence in sentences:
+        log.warning("setting", text=sentence)
+    if without_effect:
+        log.info("settings-without-effect", count=len(without_effect), names=" ".join(without_effect))
+
+
+class BoundedLines:
+    """Lines at info whose number depends on clients: at most `BOUNDED_LINES_PER_SECOND`, so that they leave room for
+    those of others. The next line that gets out tells how many were left out."""
+
+    __slots__ = ("_clock", "_left_out", "_lines_this_second", "_logs", "_name", "_second")
+
+    def __init__(self, logs: Logs, name: str, clock: Clock) -> None:
+        self._logs = logs
+        self._name = name
+        self._clock = clock
+        self._second = -1
+        self._lines_this_second = 0
+        self._left_out = 0
+
+    def info(self, event: str, fields: dict[str, object]) -> None:
+        """One line, or one more that is left out."""
+        logs = self._logs
+        if logs.threshold > 1:
+            return
+        second = int(self._clock.now())
+        if second != self._second:
+            self._second = second
+            self._lines_this_second = 0
+        self._lines_this_second += 1
+        if self._lines_this_second > BOUNDED_LINES_PER_SECOND:
+            self._left_out += 1
+            return
+        if self._left_out:
+            logs.info(self._name, "lines-left-out", count=self._left_out)
+            self._left_out = 0
+        logs.info(self._name, event, **fields)
 
 
 _OUTPUT = Logs()

@@ -8,8 +8,9 @@ lose their connection."""
 from __future__ import annotations
 
 from pykafkad import effects
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.handlers.context import DEFERRED, ReplyToken
+from pykafkad.server.incremental_tasks import IncrementalTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ class MachineRunner:
                 self.drop(left, failure)
                 self.failed(failure)
                 return
+            except KafkaError as error:
+                self.refused(left, error)
+                return
 
     def drop(self, left: Iterable[object], failure: StorageFailure) -> None:
         """A write failed: what stands behind it is not done, and requests that were to be answered lose their
@@ -120,6 +124,9 @@ class MachineRunner:
     def ask_share_state(self, effect: effects.AskShareState) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no share groups")
 
+    def create_internal_topics(self, effect: effects.CreateInternalTopics) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no streams groups")
+
     def prune(self, effect: effects.Prune) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no log")
 
@@ -129,8 +136,15 @@ class MachineRunner:
     def write_markers(self, effect: effects.WriteMarkers) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no transactions")
 
+    def log_line(self, effect: effects.Tell) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has nothing to tell")
+
     def failed(self, failure: StorageFailure) -> None:
         raise failure
+
+    def refused(self, left: Iterable[object], error: KafkaError) -> None:
+        """The log does not take what was to be written; `left` stands behind it."""
+        raise error
 
     def fired(self, key: object) -> None:
         """A timer of the machine is due."""
@@ -139,6 +153,31 @@ class MachineRunner:
     def send(self, effect: effects.Send) -> None:
         """Ask another node. Its answer, or a `Failure` (`peer.py`), comes back as an event."""
         self.runtime.peers.send(effect.peer, effect.request, lambda outcome: self.step(effect.then(outcome)))
+
+    def compute(self, effect: effects.Compute) -> None:
+        """Do some of a computation in each of the next turns. Its outcome comes back as an event."""
+
+        def then(outcome: object) -> None:
+            self.attempt(effect.then(outcome), effect.refused)
+
+        def failed(error: Exception) -> None:
+            self.runtime.unexpected(error)
+            then(None)
+
+        self.runtime.tasks.add(IncrementalTask(None, effect.steps, then, failed))
+
+    def later(self, effect: effects.Later) -> None:
+        """Feed the machine in a later turn."""
+        self.runtime.call_later(0, lambda: self.attempt(effect.event, effect.refused))
+
+    def attempt(self, event: object, otherwise: object) -> None:
+        """Feed the machine an event that it has asked for. If a bug ends the step, feed it `otherwise`, so that nobody
+        waits for it for ever."""
+        try:
+            self.step(event)
+        except Exception as error:
+            self.runtime.unexpected(error)
+            self.step(otherwise)
 
     def reply(self, effect: effects.Reply) -> None:
         """Answer a request."""
@@ -157,8 +196,12 @@ PERFORM: dict[type, Callable[[Any, Any], None]] = {
     effects.Persist: lambda runner, effect: runner.persist(effect),
     effects.Send: lambda runner, effect: runner.send(effect),
     effects.AskShareState: lambda runner, effect: runner.ask_share_state(effect),
+    effects.CreateInternalTopics: lambda runner, effect: runner.create_internal_topics(effect),
     effects.WriteMarkers: lambda runner, effect: runner.write_markers(effect),
+    effects.Compute: lambda runner, effect: runner.compute(effect),
+    effects.Later: lambda runner, effect: runner.later(effect),
     effects.Reply: lambda runner, effect: runner.reply(effect),
+    effects.Tell: lambda runner, effect: runner.log_line(effect),
     effects.SetTimer: MachineRunner._set_timer,
     effects.CancelTimer: MachineRunner._cancel_timer,
 }

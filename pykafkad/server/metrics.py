@@ -10,6 +10,7 @@ class Metrics:
         "connections_accepted",
         "connections_closed",
         "connections_refused",
+        "failed_authentications",
         "frames_refused",
         "requests",
         "unexpected_errors",
@@ -20,6 +21,7 @@ class Metrics:
         self.connections_accepted = 0
         self.connections_closed = 0
         self.connections_refused = 0
+        self.failed_authentications = 0
         self.frames_refused = 0
         self.requests = 0
         self.unexpected_errors = 0

@@ -19,7 +19,7 @@ class Offload:
     """Jobs run in order on one thread. `wake()` is called from that thread when a result waits; `finished()` takes
     them. `failed(error)` hears of a bug in what a result leads to."""
 
-    __slots__ = ("_failed", "_jobs", "_results", "_semaphore", "_thread", "_wake")
+    __slots__ = ("_failed", "_jobs", "_results", "_semaphore", "_thread", "_wake", "has_thread")
 
     _semaphore: Semaphore
     """Made together with the thread."""
@@ -30,15 +30,21 @@ class Offload:
         self._jobs: deque[tuple[Callable[[], object], Callable[[object], None]] | None] = deque()
         self._results: deque[tuple[Callable[[object], None], object]] = deque()
         self._thread: Thread | None = None
+        self.has_thread = True
+        """Without one `submit` runs the job. That is faster where no job waits for a device, since threads wait for the
+        interpreter."""
 
     def submit(self, job: Callable[[], object], then: Callable[[Any], None]) -> None:
         """Run `job()` off the loop; `then(result)` runs on the loop, with the exception as the result if it raised."""
         if self._thread is None:
             try:
-                self._start()
+                if self.has_thread:
+                    self._start()
             except (OSError, RuntimeError):
                 # No descriptor for the import, or no thread to be had: the loop does it itself, as somebody waits for
                 # it.
+                pass
+            if self._thread is None:
                 self._results.append((then, outcome(job)))
                 self._wake()
                 return
@@ -53,6 +59,11 @@ class Offload:
         self._semaphore = semaphore
         thread.start()
         self._thread = thread
+
+    def post(self, call: Callable[[object], None]) -> None:
+        """Have the loop call `call(None)` in its next turn; safe from every thread."""
+        self._results.append((call, None))
+        self._wake()
 
     def finished(self) -> None:
         """Call `then` of every finished job, on the caller's thread."""
@@ -72,6 +83,12 @@ class Offload:
             self._thread = None
             self.finished()
 
+    def end_alone(self) -> None:
+        """Have the thread end when its jobs are done. Nobody waits for it, and there are no more jobs."""
+        if self._thread is not None:
+            self._jobs.append(None)
+            self._semaphore.release()
+
     def _work(self) -> None:
         while True:
             self._semaphore.acquire()
@@ -89,3 +106,19 @@ def outcome(job: Callable[[], object]) -> object:
         return job()
     except Exception as error:
         return error
+
+
+def outcome_within(job: Callable[[], object], seconds: float) -> object:
+    """What `job()` returns, or the exception that it raised; a TimeoutError if it is not done in time, and then nobody
+    waits for it."""
+    import threading
+
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(outcome(job)), name="offload", daemon=True)
+    try:
+        thread.start()
+    except (OSError, RuntimeError):
+        # As in `submit`: without a thread the caller does it.
+        return outcome(job)
+    thread.join(seconds)
+    return results[0] if results else TimeoutError(f"it took more than {seconds:g} s")

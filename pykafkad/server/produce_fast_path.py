@@ -52,15 +52,24 @@ class ProduceFastPath:
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_dirty", "_partition_keys", "_preambles", "_runtime")
+    __slots__ = ("_cover", "_dirty", "_partition_keys", "_preambles", "_remembering", "_runtime")
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        may_write: Callable[[str], bool] | None = None,
+        remembering: Callable[[], None] | None = None,
+    ) -> None:
+        """`may_write(topic)` says whether the caller may write to it; without it, all that come here may.
+        `remembering()` is told before a preamble is remembered."""
+        accepts = broker.writable_by_clients
+        if may_write is not None:
+            accepts = lambda log: may_write(log.topic) and broker.writable_by_clients(log)  # noqa: E731
+        self._remembering = remembering
         self._runtime = broker.runtime
         self._dirty = broker.commits.dirty
         self._cover = broker.commits.fast_answers.append
-        self._partition_keys = partition_key_cache.PartitionKeyCache(
-            lambda: broker.partitions, broker.writable_by_clients
-        )
+        self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: broker.partitions, accepts)
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
         # offsets, where its error code stands).
         self._preambles: list[dict[bytes, Known]] = [{} for _ in range(max(self.versions) + 1)]
@@ -141,6 +150,8 @@ class ProduceFastPath:
         connection.preamble_length = key_end - start
         found = (log, *_answer_parts(version, key))
         if key_end - start <= _MAX_PREAMBLE_BYTES:
+            if self._remembering is not None:
+                self._remembering()
             known = self._preambles[version]
             if len(known) >= _MAX_REMEMBERED:
                 known.clear()

@@ -15,6 +15,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.server.connection import DRAINING, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.connector import Connector
 from pykafkad.server.network import SystemNetwork
+from pykafkad.server.poll_events import ENDED, NEWS, READ, WRITE
 from pykafkad.server.transport import PlainTransport
 
 TYPE_CHECKING = False
@@ -22,19 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from socket import socket
 
+    from pykafkad.server.buffered_poller import BufferedPoller
     from pykafkad.server.connection import Connection, ConnectionOwner
     from pykafkad.server.network import Network
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath
     from pykafkad.server.socket_server import SocketServer
-
-READ = 0x1
-WRITE = 0x4
-_ENDED = 0x8 | 0x10 | 0x2000
-"""EPOLLERR, EPOLLHUP, EPOLLRDHUP."""
-_NEWS = READ | 0x2000 | 1 << 31
-"""EPOLLIN, EPOLLRDHUP, EPOLLET. Bytes or an end that came since: a read that finds less than there is room for took
-all, and the kernel need not look again."""
+    from pykafkad.server.tls_endpoint import TlsEndpoint
+    from pykafkad.server.transport import NewTransport, Transport
 
 _RESUMES_PER_TURN = 8
 """How often in a turn connections whose parked request was answered go on with what they have read; then others are
@@ -60,13 +56,13 @@ class Reactor:
 
     def __init__(self, runtime: Runtime, network: Network | None = None) -> None:
         """`network` is the system's, or the simulator's."""
-        self._runtime = runtime
+        self.runtime = runtime
         self.network: Network = network or SystemNetwork()
         self._poller = self.network.new_poller()
         self._waker = self.network.new_waker()
-        self._transports: dict[int, PlainTransport] = {}
+        self._transports: dict[int, Transport] = {}
         self.connector = Connector(self)
-        self._by_id: dict[int, PlainTransport] = {}
+        self._by_id: dict[int, Transport] = {}
         self._last_id = 0
         self._watched: dict[int, Callable[[float], None]] = {}
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -74,12 +70,12 @@ class Reactor:
         self.may_look = True
         """Whether a wait may look again and again for a moment. Nobody gains by that while a thread is at work that the
         next event may wait for."""
-        self._ready: list[PlainTransport] = []
+        self._ready: list[Transport] = []
         """Those with something in their outbox, in the order in which they got it."""
-        self._unserved: dict[PlainTransport, None] = {}
-        self._resumable: list[PlainTransport] = []
+        self._unserved: dict[Transport, None] = {}
+        self._resumable: list[Transport] = []
         """Those whose request in service was answered and which may have more to serve."""
-        self._ticking: list[SocketServer] = []
+        self._ticking: list[SocketServer | TlsEndpoint] = []
         self._next_tick = _NEVER
         self.watch(self._waker.fileno(), lambda now: self._waker.clear())
 
@@ -89,7 +85,7 @@ class Reactor:
         """Wait at most `timeout` seconds (None: until something happens) and do one turn."""
         # What resumable connections have already read is served without waiting.
         events = self._wait(0 if self._resumable else timeout)
-        now = self._runtime.begin_turn()
+        now = self.runtime.begin_turn()
         transports, scratch, ready = self._transports, self._scratch, self._ready
         start_of = _START.unpack_from
         fast_paths: dict[int, FastPath] = {}
@@ -98,7 +94,8 @@ class Reactor:
         for fileno, mask in events:
             transport = transports.get(fileno)
             if transport is None:
-                self._attend(fileno, now)
+                if fileno in self._watched:
+                    self._watched[fileno](now)
                 continue
             transport.last_active = now
             connection = transport.connection
@@ -112,7 +109,7 @@ class Reactor:
                         length = transport.recv_into(scratch)
                         if length:
                             if connection.session.fast_paths is not fast_paths:
-                                # Another node's connection, or one that an authorizer watches.
+                                # Another node's connection, or another caller that an authorizer watches.
                                 if served_fast and owner is not None:
                                     owner.served_fast(served_fast)
                                     served_fast = 0
@@ -133,7 +130,7 @@ class Reactor:
                                     ready.append(transport)
                                 continue
                             if length == SCRATCH_BYTES:
-                                self._poller.modify(fileno, _NEWS)
+                                self._poller.modify(fileno, NEWS)
                             connection.receive(scratch, length)
                     if length:
                         self._received(transport)
@@ -141,11 +138,11 @@ class Reactor:
                         self._ended(transport)
                 except Exception as error:
                     self._not_read(transport, error)
-            elif mask & _ENDED:
+            elif mask & ENDED:
                 self.drop(transport, "ended by the peer")
         if served_fast and owner is not None:
             owner.served_fast(served_fast)
-        self._runtime.end_turn()
+        self.runtime.end_turn()
         if self._resumable:
             self._resume_some()
         self._send_ready()
@@ -170,7 +167,7 @@ class Reactor:
                 self._last_wait_was_short = False
             if timeout == 0:
                 return poll(0, _EVENTS_PER_TURN)
-            clock = self._runtime.clock
+            clock = self.runtime.clock
             began = clock.now()
             events = poll(timeout, _EVENTS_PER_TURN)
             self._last_wait_was_short = clock.now() - began < _SHORT_WAIT_SECONDS
@@ -217,13 +214,13 @@ class Reactor:
 
     # --- what transports and their owners ask for -----------------------------------------------------------------
 
-    def send_soon(self, transport: PlainTransport) -> None:
+    def send_soon(self, transport: Transport) -> None:
         """The outbox of `transport` got something: flush it at the end of the turn."""
         if not transport.queued:
             transport.queued = True
             self._ready.append(transport)
 
-    def resume_soon(self, transport: PlainTransport) -> None:
+    def resume_soon(self, transport: Transport) -> None:
         """Serve what the connection of `transport` has kept."""
         self._resumable.append(transport)
 
@@ -237,17 +234,25 @@ class Reactor:
         transport = self._by_id.get(connection_id)
         return None if transport is None else transport.connection
 
-    def add(self, connected: socket, connection: Connection) -> PlainTransport:
+    def buffered_poller(self) -> BufferedPoller:
+        """The poller from now on: one that knows of bytes which transports keep."""
+        from pykafkad.server.buffered_poller import BufferedPoller
+
+        if not isinstance(self._poller, BufferedPoller):
+            self._poller = BufferedPoller(self._poller)
+        return self._poller
+
+    def add(self, connected: socket, connection: Connection, new: NewTransport = PlainTransport) -> Transport:
         """Serve `connection` through a socket that is connected and does not block."""
-        transport = PlainTransport(self, connected, connection, self._runtime.now)
+        transport = new(self, connected, connection, self.runtime.now)
         transport.interest = READ
         connection.transport = transport
-        self._poller.register(transport.fileno, _NEWS)
+        self._poller.register(transport.fileno, NEWS)
         self._transports[transport.fileno] = transport
         self._by_id[connection.id] = transport
         return transport
 
-    def remove(self, transport: PlainTransport) -> socket:
+    def remove(self, transport: Transport) -> socket:
         """Let go of a transport without closing its socket, for another reactor's `add`."""
         del self._transports[transport.fileno], self._by_id[transport.connection.id]
         self._poller.unregister(transport.fileno)
@@ -257,7 +262,7 @@ class Reactor:
         """Let go of a connection's transport without closing its socket."""
         return self.remove(self._by_id[connection.id])
 
-    def drop(self, transport: PlainTransport, reason: str) -> None:
+    def drop(self, transport: Transport, reason: str) -> None:
         """Close a transport; its connection is lost, for `reason` unless it was closed from here."""
         if self._transports.get(transport.fileno) is not transport:
             return
@@ -273,8 +278,8 @@ class Reactor:
 
     def watch(self, fileno: int, ready: Callable[[float], None], events: int = READ) -> None:
         """Call `ready(now)` in every turn in which `fileno` has one of `events`."""
-        self._watched[fileno] = ready
         self._poller.register(fileno, events)
+        self._watched[fileno] = ready
 
     def unwatch(self, fileno: int) -> None:
         """End that."""
@@ -285,12 +290,12 @@ class Reactor:
         """Look away from a watched descriptor, or look again."""
         self._poller.modify(fileno, 0 if paused else READ)
 
-    def begin_ticking(self, each: SocketServer) -> None:
+    def begin_ticking(self, each: SocketServer | TlsEndpoint) -> None:
         """Call `each.tick(now)` when its `next_tick` has passed; `plan_tick` tells of an earlier one."""
         self._ticking.append(each)
         self.plan_tick(each.next_tick)
 
-    def end_ticking(self, each: SocketServer) -> None:
+    def end_ticking(self, each: SocketServer | TlsEndpoint) -> None:
         """Fine if it does not tick."""
         if each in self._ticking:
             self._ticking.remove(each)
@@ -317,7 +322,7 @@ class Reactor:
                         self._waker.clear()
                 elif mask & WRITE:
                     self._flush(ready)
-                elif mask & _ENDED:
+                elif mask & ENDED:
                     self.drop(ready, "ended by the peer")
                 else:
                     self._set_interest(ready, ready.interest & ~READ)
@@ -332,26 +337,21 @@ class Reactor:
 
     # --- bytes in -------------------------------------------------------------------------------------------------
 
-    def _attend(self, fileno: int, now: float) -> None:
-        ready = self._watched.get(fileno)
-        if ready is not None:
-            ready(now)
-
-    def _other_events(self, transport: PlainTransport, mask: int) -> None:
+    def _other_events(self, transport: Transport, mask: int) -> None:
         """Not only that bytes are here."""
         if mask & WRITE:
             self._last_wait_was_short = False
             self._flush(transport)
         elif mask & READ and transport.interest == READ:
             # Behind the bytes stands the peer's end, which comes only once.
-            self._poller.modify(transport.fileno, _NEWS)
+            self._poller.modify(transport.fileno, NEWS)
 
-    def _read(self, transport: PlainTransport) -> int:
+    def _read(self, transport: Transport) -> int:
         """Read for a connection that is muted, has kept bytes, or is in the middle of a large frame; the bytes read."""
         connection = transport.connection
         if transport.interest == READ:
             # There may be more than there is room for.
-            self._poller.modify(transport.fileno, _NEWS)
+            self._poller.modify(transport.fileno, NEWS)
         if connection.large is not None:
             target = connection.large_target()
             length = transport.recv_into(target)
@@ -370,7 +370,7 @@ class Reactor:
             connection.receive(scratch, kept + length)
         return length
 
-    def _read_muted(self, transport: PlainTransport) -> int:
+    def _read_muted(self, transport: Transport) -> int:
         """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes
         read. There is room for some: what is in service took some of the scratch, and with half of it kept nothing more
         is read."""
@@ -390,11 +390,11 @@ class Reactor:
                     self._resume(transport)
                 except Exception as error:
                     self._broken(transport, error)
-            self._runtime.end_turn()
+            self.runtime.end_turn()
             if not self._resumable:
                 return
 
-    def _resume(self, transport: PlainTransport) -> None:
+    def _resume(self, transport: Transport) -> None:
         """Serve what the connection had already read when its request in service was answered, or when its share was
         used up."""
         connection = transport.connection
@@ -417,7 +417,7 @@ class Reactor:
             connection.receive(self._scratch, kept)
             self._received(transport)
 
-    def _received(self, transport: PlainTransport) -> None:
+    def _received(self, transport: Transport) -> None:
         """Look at what became of a connection that was just fed."""
         connection = transport.connection
         if connection.outbox and not transport.queued:
@@ -428,7 +428,7 @@ class Reactor:
 
     # --- bytes out ------------------------------------------------------------------------------------------------
 
-    def _flush(self, transport: PlainTransport) -> None:
+    def _flush(self, transport: Transport) -> None:
         """Write the outbox as far as the peer takes it, then close or resume as the connection's state asks."""
         if self._transports.get(transport.fileno) is not transport:
             return
@@ -450,28 +450,27 @@ class Reactor:
                 return
             except StorageFailure as failure:
                 # The size of the answer is already promised: it can't become an error any more.
-                self._runtime.logs.error("server", "read-failed", peer=connection.peer, reason=failure)
+                self.runtime.logs.error("server", "read-failed", peer=connection.peer, reason=failure)
                 self.drop(transport, "its answer could not be read")
                 return
         if connection.state == DRAINING:
             self.drop(transport, "closed")
         elif outbox:
-            connection.block()
-            self._set_interest(transport, WRITE)
-        else:
-            if connection.is_blocked:
+            self._set_interest(transport, WRITE if connection.block() else READ | WRITE)
+        elif connection.state or connection.outbox_bytes or transport.interest != READ:
+            if connection.is_blocked or transport.interest & WRITE:
                 # One that has kept enough behind a request in service reads again when that is answered.
                 self._set_interest(transport, 0 if len(connection.pending) >= SCRATCH_BYTES // 2 else READ)
             connection.sent_all()
 
-    def _set_interest(self, transport: PlainTransport, interest: int) -> None:
+    def _set_interest(self, transport: Transport, interest: int) -> None:
         if transport.interest != interest:
             transport.interest = interest
-            self._poller.modify(transport.fileno, _NEWS if interest == READ else interest)
+            self._poller.modify(transport.fileno, NEWS if interest == READ else interest)
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
-    def _ended(self, transport: PlainTransport) -> None:
+    def _ended(self, transport: Transport) -> None:
         """The peer says nothing more: read again, and heeded, when what it said before is answered."""
         if transport.connection.owes_answers:
             transport.connection.peer_ended()
@@ -479,7 +478,7 @@ class Reactor:
         else:
             self.drop(transport, "closed by the peer")
 
-    def _not_read(self, transport: PlainTransport, error: Exception) -> None:
+    def _not_read(self, transport: Transport, error: Exception) -> None:
         """Reading, or serving what was read, raised."""
         if isinstance(error, (BlockingIOError, InterruptedError)):
             return
@@ -488,8 +487,8 @@ class Reactor:
         else:
             self._broken(transport, error)
 
-    def _broken(self, transport: PlainTransport, error: Exception) -> None:
-        self._runtime.unexpected(error, peer=transport.connection.peer)
+    def _broken(self, transport: Transport, error: Exception) -> None:
+        self.runtime.unexpected(error, peer=transport.connection.peer)
         self.drop(transport, "unexpected error")
 
     def _tick(self, now: float) -> None:

@@ -4,6 +4,7 @@ An answer to a request that is no longer in service is dropped here and nowhere 
 
 from __future__ import annotations
 
+from pykafkad import errors
 from pykafkad.handlers.context import ReplyToken
 
 TYPE_CHECKING = False
@@ -52,13 +53,27 @@ class Replies:
 
     def fail(self, token: Any, error: Exception) -> None:
         """Something raised on behalf of a delayed request, or of nobody (a token that is None, or whose connection is
-        gone)."""
+        gone). A token of this process that has `abandon` is told."""
+        if hasattr(token, "abandon"):
+            self._runtime.unexpected(error)
+            token.abandon("an unexpected error")
+            return
         connection = self.connection_of(token)
         if connection is None or connection.in_service is None:
             self._runtime.unexpected(error)
             return
         connection.unpark()
         connection.in_service.route.dispatcher.failed(connection.in_service, error)
+
+    def refuse(self, token: Any, code: int) -> None:
+        """Answer a request with an error for all that it asks for. A token of this process that has `abandon` is
+        told."""
+        connection = self.connection_of(token)
+        if hasattr(token, "abandon"):
+            token.abandon(f"it was refused: {errors.name(code)}")
+        elif connection is not None and connection.in_service is not None:
+            connection.unpark()
+            connection.in_service.route.dispatcher.finish_with_error(connection.in_service, code)
 
     def abandon(self, token: Any, reason: str) -> None:
         """A request that can't be answered truthfully: its connection is closed, and the client asks again. A token of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pykafkad import __version__
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.server.data_snapshots import Asking
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.start_acls import Creation
+    from pykafkad.server.trace import WireTrace
 
 log_lines = logger("server")
 
@@ -31,10 +34,17 @@ def run(
     data_directories: Sequence[str],
     topics: list[tuple[str, int]],
     ready_file: str | None,
+    ca_file: str | None = None,
+    users: Sequence[tuple[str, str, str]] = (),
+    acls: Sequence[tuple[str, Creation]] = (),
+    trace_file: str | None = None,
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
-    `topics` are (name, partitions) that are created if they are not there.
+    `topics` are (name, partitions) that are created if they are not there, `ca_file` is the path of what clients trust,
+    `users` (name, password, mechanism) are those who may log in, of whom those with SCRAM are stored, `acls` (words,
+    entry) are stored too. With a `trace_file` requests and answers are recorded, and the last of them are written there
+    at the end.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
@@ -66,19 +76,24 @@ def run(
             signal.SIGHUP, lambda number, _frame: None if process.runtime.stopping is not None else end(number)
         )
     process.runtime.disk.allow_many_files()
-    _start(process, topics, ready_file)
-    _tell_ready(process, ready_file)
+    _start(process, topics, users, acls, ready_file)
+    trace = _trace(process, None) if trace_file else None
+    _tell_start(process, data_directories, in_memory=settings.pykafkad_memory_max_bytes > 0)
+    _tell_ready(process, ready_file, ca_file)
     while True:
         asking = _serve(process)
         snapshots = None if process.broker is None else process.broker.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
             _forget_ready(ready_file)
+            if trace is not None and trace_file:
+                _write_trace(trace, trace_file)
             return 0
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
         process = _process(settings, listening, data_directories, disk, paths)
-        _start(process, [], None)
+        _start(process, [], users, acls, None)
+        trace = trace and _trace(process, trace)
         log_lines.info("snapshot-restored", name=snapshot)
         if asking is not None and process.broker is not None:
             process.broker.data_snapshots.answer(asking)
@@ -94,7 +109,13 @@ def _process(
         raise StartFailure(error.strerror or str(error)) from None
 
 
-def _start(process: Process, topics: list[tuple[str, int]], stale_file: str | None) -> None:
+def _start(
+    process: Process,
+    topics: list[tuple[str, int]],
+    users: Sequence[tuple[str, str, str]],
+    acls: Sequence[tuple[str, Creation]],
+    stale_file: str | None,
+) -> None:
     import gc
 
     try:
@@ -102,6 +123,14 @@ def _start(process: Process, topics: list[tuple[str, int]], stale_file: str | No
         _remove_leftovers(process)
         if topics:
             _create(process, topics)
+        if users:
+            from pykafkad.server import scram_users
+
+            scram_users.add(process.controller, users, _StartToken())
+        if acls:
+            from pykafkad.server import start_acls
+
+            start_acls.add(process, acls)
     except OSError as error:
         for node in process.runtime.nodes:
             node.stop_listening()
@@ -189,14 +218,58 @@ class _StartToken:
         self.message = message
 
 
-def _tell_ready(process: Process, ready_file: str | None) -> None:
+def _trace(process: Process, before: WireTrace | None) -> WireTrace | None:
+    from pykafkad.server.trace import WireTrace
+
+    if process.broker is None:
+        return None
+    trace = WireTrace(process.broker, before)
+    trace.start()
+    return trace
+
+
+def _write_trace(trace: WireTrace, path: str) -> None:
+    from pykafkad.server import trace_formats
+
+    try:
+        Disk().replace(path, trace_formats.as_file(path, trace.exchanges))
+    except StorageFailure as failure:
+        log_lines.warning("trace-not-written", file=path, reason=failure)
+
+
+def _tell_start(process: Process, data_directories: Sequence[str], *, in_memory: bool) -> None:
+    """One line that says what runs, where its data is and how much of it is there; and one if nobody asks the entries
+    of access control that are there."""
+    broker = process.broker
+    found: dict[str, object] = {}
+    if broker is not None:
+        image = broker.image
+        found = {
+            "node": broker.node_id,
+            "cluster": broker.cluster_id,
+            "topics": len(image.topics),
+            "partitions": sum(len(topic.partitions) for topic in image.topics.values()),
+        }
+    log_lines.info("started", version=__version__, data="memory" if in_memory else ",".join(data_directories), **found)
+    if broker is not None and broker.image.acls and broker.sessions.authorizer is None:
+        # A start without the --acl of the last one looks the same to clients, until somebody reads what he may not.
+        log_lines.warning(
+            "acls-not-enforced",
+            entries=len(broker.image.acls),
+            consequence="everybody may do everything",
+            remedy="set authorizer.class.name, or name an entry with --acl",
+        )
+
+
+def _tell_ready(process: Process, ready_file: str | None, ca_file: str | None) -> None:
     addresses = " ".join(listener.address() for listener in process.listeners)
+    trust = "" if ca_file is None else f"ssl.ca.location={ca_file}"
     # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
     # ends.
     if ready_file is not None:
-        Disk().replace(ready_file, f"{addresses}\n".encode())
+        Disk().replace(ready_file, f"{addresses}\n{trust and trust + chr(10)}".encode())
     try:
-        print(f"pykafkad ready on {addresses}", flush=True)
+        print(f"pykafkad ready{trust and f' with {trust}'} on {addresses}", flush=True)
     except OSError as error:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.server.peer import Peers
+    from pykafkad.server.trace import WireTrace
 
 
 _STOP_SECONDS = 5.0
@@ -89,6 +90,8 @@ class Runtime:
         self.tasks = IncrementalTasks(self)
         self.replies = Replies(self)
         self._peers: Peers | None = None
+        self.trace: WireTrace | None = None
+        """What records requests and answers, if anything does."""
         self.nodes: list[RuntimeNode] = []
         """In the order of their turns; they end in the opposite order."""
 

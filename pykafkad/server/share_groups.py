@@ -16,8 +16,12 @@ from pykafkad.coordinator.share_state_events import DeleteState, InitializeState
 from pykafkad.effects import DELETE_STATE
 from pykafkad.handlers.share_sessions import ShareSessions
 from pykafkad.server.coordinator_host import CoordinatorHost
+from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.settings.durations import milliseconds
 from pykafkad.wire import messages
+
+_BY_DURATION = "by_duration:"
+"""The form of `share.auto.offset.reset` that names a time instead of an end of the log."""
 
 RETRIES = 10
 """How often the share coordinator is asked again while it is being loaded, or its topic created."""
@@ -37,7 +41,7 @@ _FENCING = (errors.NOT_LEADER_OR_FOLLOWER, errors.GROUP_ID_NOT_FOUND, errors.UNK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from typing import Any
 
     from pykafkad.coordinator.share_acknowledgement import Acknowledgement
@@ -165,6 +169,42 @@ class LedSharePartition:
         return not self.is_loading and not self.error
 
     def _loaded(self, row: Any) -> None:
+        """The share coordinator has answered with the state."""
+        reset = self.limits.auto_offset_reset
+        if row.error_code or row.start_offset >= 0 or not reset.startswith(_BY_DURATION):
+            self._begin(row)
+        else:
+            # The lookup reads the log. Those of many share partitions get a little of each turn.
+            lookup = self._look_up(row, milliseconds(reset.removeprefix(_BY_DURATION)))
+            self._share.broker.runtime.tasks.add(IncrementalTask(None, lookup, self._begin, self._lookup_failed))
+
+    def _look_up(self, row: Any, duration_ms: int) -> Generator[None, None, Any]:
+        """The state with the start offset that the duration leads to."""
+        yield
+        log = self.log
+        if log.closed:
+            raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        found = log.offset_for_timestamp(self._share.broker.runtime.now_ms - duration_ms)
+        if found is None or found[0] >= log.high_watermark:
+            text = f"Offset for a timestamp not found for topic partition: {log.topic}-{log.partition}"
+            raise errors.KafkaError(errors.OFFSET_NOT_AVAILABLE, text)
+        row.start_offset = found[0]
+        return row
+
+    def _lookup_failed(self, error: Exception) -> None:
+        self.is_loading = False
+        broker = self._share.broker
+        if isinstance(error, errors.KafkaError):
+            self.fail(error.code, error.text)
+        elif isinstance(error, errors.StorageFailure):
+            broker.log_failed(self.log, error)
+            self.fail(errors.KAFKA_STORAGE_ERROR, None)
+        else:
+            broker.runtime.unexpected(error)
+            self.fail(errors.UNKNOWN_SERVER_ERROR, None)
+
+    def _begin(self, row: Any) -> None:
+        """Begin with the state."""
         self.is_loading = False
         if row.error_code:
             self.fail(_PERSISTER_ERRORS.get(row.error_code, errors.UNKNOWN_SERVER_ERROR), row.error_message)
@@ -172,26 +212,14 @@ class LedSharePartition:
             try:
                 start = row.start_offset if row.start_offset >= 0 else self._first_offset()
                 self.of.load(row.state_epoch, start, row.state_batches)
-            except errors.KafkaError as error:
-                self.fail(error.code, error.text)
             except ValueError as problem:
                 self.fail(errors.UNKNOWN_SERVER_ERROR, str(problem))
         self._share.broker.purgatory.touch(self)
 
     def _first_offset(self) -> int:
-        """Where a group begins that has never read the partition."""
-        reset, log = self.limits.auto_offset_reset, self.log
-        if reset == "latest":
-            return log.high_watermark
-        if reset == "earliest":
-            return log.log_start_offset
-        found = log.offset_for_timestamp(
-            self._share.broker.runtime.now_ms - milliseconds(reset.removeprefix("by_duration:"))
-        )
-        if found is None or found[0] >= log.high_watermark:
-            text = f"Offset for a timestamp not found for topic partition: {log.topic}-{log.partition}"
-            raise errors.KafkaError(errors.OFFSET_NOT_AVAILABLE, text)
-        return found[0]
+        """Where a group begins that has never read the partition, if that is one of its ends."""
+        log = self.log
+        return log.log_start_offset if self.limits.auto_offset_reset == "earliest" else log.high_watermark
 
     def fail(self, code: int, text: str | None) -> None:
         """It cannot be used any more."""
@@ -274,14 +302,15 @@ class LedSharePartition:
 
 
 class ShareGroups:
-    """See the module. `partitions` are the share partitions that were used since the broker leads their partitions."""
+    """See the module. `partitions` are the share partitions of the groups that have sessions, by group id, and by topic
+    id and index."""
 
     __slots__ = ("broker", "partitions", "sessions", "states")
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.states = CoordinatorHost(broker, share_state.TOPIC, share_state.ShareStateShard, share_codec.encode)
-        self.partitions: dict[Key, LedSharePartition] = {}
+        self.partitions: dict[str, dict[tuple[bytes, int], LedSharePartition]] = {}
         self.sessions = ShareSessions(broker.settings.group_share_max_share_sessions)
 
     def follow(self) -> None:
@@ -320,6 +349,9 @@ class ShareGroups:
 
             return take
 
+        if not left:
+            # A log of Kafka may name a topic without partitions.
+            then(failures)
         for topic_id, partitions in effect.topics.items():
             for index, start_offset in partitions.items():
                 key = effect.group_id, topic_id, index
@@ -351,7 +383,7 @@ class ShareGroups:
 
     def get(self, key: Key) -> LedSharePartition | None:
         """A share partition that was used before and is still led here."""
-        led = self.partitions.get(key)
+        led = self.partitions.get(key[0], {}).get(key[1:])
         if led is not None and (led.log.closed or led.leader_epoch != led.log.replica.leader_epoch):
             led.fail(errors.NOT_LEADER_OR_FOLLOWER, None)
             return None
@@ -361,17 +393,25 @@ class ShareGroups:
         """The same, made if it is new."""
         led = self.get(key)
         if led is None:
-            led = self.partitions[key] = LedSharePartition(self, key, log)
+            led = LedSharePartition(self, key, log)
+            if not led.error:
+                self.partitions.setdefault(key[0], {})[key[1:]] = led
         return led
 
     def forget(self, led: LedSharePartition) -> None:
         """A share partition cannot be used any more; whoever waits for it is woken."""
-        if self.partitions.get(led.key) is led:
-            del self.partitions[led.key]
+        group = self.partitions.get(led.key[0], {})
+        if group.get(led.key[1:]) is led:
+            del group[led.key[1:]]
+            if not group:
+                del self.partitions[led.key[0]]
         self.broker.purgatory.touch(led)
 
     def release(self, group_id: str, member_id: str) -> bool:
-        """End a member's session and take its records back. Whether it had a session."""
+        """End a member's session and take its records back. Whether it had a session.
+
+        A group without any session forgets its share partitions: what its coordinator knows is read again when they are
+        used again."""
         session = self.sessions.remove(group_id, member_id)
         if session is None:
             return False
@@ -379,6 +419,9 @@ class ShareGroups:
             led = self.get((group_id, topic_id, index))
             if led is not None:
                 led.release(member_id)
+        if not self.sessions.has_group(group_id):
+            for led in list(self.partitions.get(group_id, {}).values()):
+                led.fail(errors.NOT_LEADER_OR_FOLLOWER, None)
         return True
 
     def touch(self, key: object) -> None:
@@ -388,19 +431,16 @@ class ShareGroups:
     # --- what the broker tells ---------------------------------------------------------------------------------------
 
     def connection_lost(self, connection_id: int) -> None:
-        """The members of a connection that is gone have no sessions any more. A group without any forgets its share
-        partitions: what its coordinator knows is read again when they are used again."""
+        """The members of a connection that is gone have no sessions any more."""
         for group_id, member_id in self.sessions.of_connection(connection_id):
             self.release(group_id, member_id)
-            if not self.sessions.has_group(group_id):
-                for key in [each for each in self.partitions if each[0] == group_id]:
-                    self.partitions[key].fail(errors.NOT_LEADER_OR_FOLLOWER, None)
 
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Follow the leaders of the coordinator's partitions, and forget share partitions that are led elsewhere."""
         self.states.metadata_changed(delta)
-        for key in list(self.partitions) if delta.partitions or delta.topics_deleted else ():
-            self.get(key)
+        if delta.partitions or delta.topics_deleted:
+            for led in [led for group in self.partitions.values() for led in group.values()]:
+                self.get(led.key)
 
     def resign(self) -> None:
         """The broker stops."""

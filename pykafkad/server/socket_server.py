@@ -5,21 +5,29 @@ frames (`serve`), a frame behind a request that waits (`overtaken`), and ends (`
 
 from __future__ import annotations
 
-from pykafkad.server.binding import address_text
+from pykafkad.server.binding import address_text, host_text
 from pykafkad.server.connection import Connection
+from pykafkad.server.connection_limits import ConnectionLimits, address_of
 from pykafkad.server.frame_buffers import FrameBuffers
+from pykafkad.server.peer_lines import PeerLines
+from pykafkad.server.transport import PlainTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from socket import socket
     from typing import Any, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.server.address_quotas import AddressQuotas
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logins import Logins
     from pykafkad.server.logs import Logs
     from pykafkad.server.metrics import Metrics
     from pykafkad.server.reactor import Reactor
     from pykafkad.server.session import Sessions
+    from pykafkad.server.tls_endpoint import TlsEndpoint
+    from pykafkad.server.tls_renewal import TlsRenewal
 
     class Served(Protocol):
         """The node whose sockets these are."""
@@ -49,17 +57,26 @@ class SocketServer:
     def __init__(
         self, node: Served, reactor: Reactor, *, max_frame_bytes: int, idle_seconds: float, max_connections: int
     ) -> None:
-        self.serve = node.serve
+        self.serve: Callable[[Connection, memoryview, int, int], None] = node.serve
         self.overtaken = node.end_early
         self.next_tick = 0.0
         """The monotonic second of the next look for idle connections, or of the end of a pause in accepting."""
         self._node = node
         self._reactor = reactor
+        self.peer_lines = PeerLines(node.logs)
         self._max_frame_bytes = max_frame_bytes
         self._idle_seconds = idle_seconds
-        self._max_connections = max_connections
+        self.limits = ConnectionLimits(max_connections)
         self._connections: dict[int, Connection] = {}
         self._listeners: list[tuple[socket, Listener]] = []
+        self.logins: dict[Listener, Logins] = {}
+        """Of the listeners with SASL."""
+        self._tls: dict[Listener, TlsEndpoint] = {}
+        """Of the listeners that encrypt."""
+        self.tls_renewal: TlsRenewal | None = None
+        """What renews their certificates, where there are any."""
+        self.address_quotas: AddressQuotas | None = None
+        """How many connections addresses may open; None where no quota has been set."""
         self.frame_buffers = FrameBuffers()
         self._next_idle_scan = 0.0
         self._accept_again_at: float | None = None
@@ -69,23 +86,44 @@ class SocketServer:
     def of(cls, node: Served, reactor: Reactor, settings: Settings) -> SocketServer:
         """With the limits of the node's settings."""
         idle_ms = settings.connections_max_idle_ms
-        return cls(
+        server = cls(
             node,
             reactor,
             max_frame_bytes=settings.socket_request_max_bytes,
             idle_seconds=idle_ms / 1000 if idle_ms >= 0 else float("inf"),
             max_connections=settings.max_connections,
         )
+        server._limit(settings)
+        return server
+
+    def _limit(self, settings: Settings) -> None:
+        unknown = self.limits.follow(settings, self._reactor.network.addresses)
+        if unknown:
+            reason = f"max.connections.per.ip.overrides: no address is known for {', '.join(unknown)}"
+            self._node.logs.warning("server", "limits-not-known", reason=reason)
 
     def __len__(self) -> int:
         return len(self._connections)
 
     # --- listening ----------------------------------------------------------------------------------------------
 
-    def listen(self, host: str, port: int, listener: Listener, *, send_buffer_bytes: int | None, backlog: int) -> int:
+    def listen(
+        self,
+        host: str,
+        port: int,
+        listener: Listener,
+        *,
+        send_buffer_bytes: int | None,
+        backlog: int,
+        tls: TlsEndpoint | None = None,
+    ) -> int:
         """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port. For
-        `send_buffer_bytes` see `bind_all`. Raises OSError with the address in its text.
+        `send_buffer_bytes` see `bind_all`. With `tls` connections are encrypted. Raises OSError with the address in its
+        text.
         """
+        if tls is not None:
+            self._tls[listener] = tls
+            self._reactor.begin_ticking(tls)
         for each in self._reactor.network.bind_all(host, port, send_buffer_bytes, backlog):
             port = each.getsockname()[1]
             self._listeners.append((each, listener))
@@ -95,12 +133,25 @@ class SocketServer:
     def _watch(self, bound: socket, listener: Listener) -> None:
         self._reactor.watch(bound.fileno(), lambda now: self._accept(bound, listener, now))
 
+    def check_live_settings(self, live: Mapping[str, str]) -> None:
+        """Raises KafkaError unless the listeners can go on with `live` in place of this broker's live settings."""
+        if self.tls_renewal is not None:
+            self.tls_renewal.check(live)
+
+    def settings_changed(self, settings: Settings, *, are_own: bool) -> None:
+        """Live settings were set, be it to what they were, those of this broker if they `are_own`."""
+        self._limit(settings)
+        if are_own and self.tls_renewal is not None:
+            self.tls_renewal.renew()
+
     def stop_listening(self) -> None:
         """Refuse new connections from now on."""
         for bound, _ in self._listeners:
             self._reactor.unwatch(bound.fileno())
             bound.close()
         self._listeners.clear()
+        if self.address_quotas is not None:
+            self.address_quotas.close()
 
     def _accept(self, bound: socket, listener: Listener, now: float) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -113,19 +164,46 @@ class SocketServer:
                     continue
                 # Out of descriptors: without a pause the listener would stay readable and the loop would spin.
                 self._node.logs.warning("server", "accept-failed", reason=error.strerror)
-                self._reactor.pause(bound.fileno(), True)
-                self._accept_again_at = now + _ACCEPT_PAUSE_SECONDS
-                self._plan_tick()
+                self._pause_accepting(now + _ACCEPT_PAUSE_SECONDS)
                 return
-            if (
-                why := self._reactor.network.refusal(accepted.fileno(), len(self._connections), self._max_connections)
-            ) is not None:
+            why = self._refusal(accepted, address)
+            if why is not None:
                 self._node.metrics.connections_refused += 1
-                self._node.logs.warning("server", "connection-refused", peer=address_text(address), **why)
+                self._tell_refused(address, **why)
                 accepted.close()
                 continue
-            accepted.setblocking(False)
-            self._take(accepted, address, listener)
+            if self.address_quotas is not None and self.address_quotas.refuses(accepted, address[0]):
+                self._node.metrics.connections_refused += 1
+                continue
+            try:
+                accepted.setblocking(False)
+                self._take(accepted, address, listener)
+            except OSError as error:
+                # Its peer has gone, which some systems tell only now, or no more descriptors can be waited for.
+                self._node.metrics.connections_refused += 1
+                self._tell_refused(address, reason=error.strerror)
+                accepted.close()
+                continue
+            pause = self.limits.pause_seconds(now)
+            if pause:
+                self._pause_accepting(now + pause)
+                return
+
+    def _refusal(self, accepted: socket, address: tuple[Any, ...]) -> dict[str, object] | None:
+        """Why a connection that was accepted can't be kept; None if it can."""
+        limits = self.limits
+        return limits.refusal(host_text(address)) or self._reactor.network.refusal(
+            accepted.fileno(), len(self._connections), limits.max_connections
+        )
+
+    def _pause_accepting(self, until: float) -> None:
+        for bound, _ in self._listeners:
+            self._reactor.pause(bound.fileno(), True)
+        self._accept_again_at = max(until, self._accept_again_at or until)
+        self._plan_tick()
+
+    def _tell_refused(self, address: tuple[Any, ...], **why: Any) -> None:
+        self.peer_lines.refused(self._reactor.runtime.now, "connection-refused", address_text(address), **why)
 
     def _take(self, accepted: socket, address: tuple[Any, ...], listener: Listener) -> Connection:
         reactor = self._reactor
@@ -134,8 +212,15 @@ class SocketServer:
         )
         session = self._node.sessions.open(listener, connection.peer)
         connection.accepted(listener, accepted.getsockname()[:2], session)
+        logins = self.logins.get(listener)
+        if logins is not None:
+            logins.begin(connection)
+        tls = self._tls.get(listener)
+        reactor.add(accepted, connection, PlainTransport if tls is None else tls.transport)
         self._connections[connection.id] = connection
-        reactor.add(accepted, connection)
+        self.limits.opened(address_of(connection))
+        if tls is not None or logins is not None:
+            self.limits.met(connection, tls)
         self._node.metrics.connections_accepted += 1
         return connection
 
@@ -149,9 +234,15 @@ class SocketServer:
         """All that live, in the order of their ids."""
         return list(self._connections.values())
 
+    def sockets(self) -> list[socket]:
+        """Those that listen, and those of the connections: for a forked child, which closes its copies."""
+        transports: list[Any] = [each.transport for each in self.connections()]
+        return [bound for bound, _ in self._listeners] + [each.socket for each in transports]
+
     def hand_over(self, connection: Connection) -> socket:
         """Let go of a connection without closing it; its socket, for another server's `adopt`."""
         del self._connections[connection.id]
+        self.limits.closed(connection)
         return self._reactor.remove_connection(connection)
 
     def adopt(self, handed_over: socket, listener: Listener) -> Connection | None:
@@ -168,6 +259,8 @@ class SocketServer:
         for connection in self.connections():
             self._reactor.drop_connection(connection, "the broker stops")
         self._reactor.end_ticking(self)
+        for tls in self._tls.values():
+            self._reactor.end_ticking(tls)
 
     # --- what connections and the reactor tell --------------------------------------------------------------------
 
@@ -181,13 +274,21 @@ class SocketServer:
     def lost(self, connection: Connection, was_closed_here: bool) -> None:
         """A connection's transport is gone."""
         del self._connections[connection.id]
+        self.limits.closed(connection)
         metrics = self._node.metrics
         metrics.connections_closed += 1
-        if was_closed_here:
-            metrics.frames_refused += 1
-            self._node.logs.warning("server", "connection-closed", peer=connection.peer, reason=connection.close_reason)
+        login = connection.session.login
+        refusal = None if login is None else login.refusal
+        metrics.failed_authentications += refusal is not None
+        metrics.frames_refused += was_closed_here
+        if was_closed_here or refusal is not None:
+            now = self._reactor.runtime.now
+            self.peer_lines.refused(now, "connection-closed", connection.peer, refusal or connection.close_reason)
         else:
             self._node.logs.debug("server", "connection-closed", peer=connection.peer, reason=connection.close_reason)
+        logins = self.logins.get(connection.listener)
+        if logins is not None:
+            logins.ended(connection)
         self._node.connection_lost(connection)
 
     def tick(self, now: float) -> None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.coordinator import shard
 from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.server.incremental_tasks import IncrementalTask
+
+AT_ONCE = 100
+"""The most markers of one transaction that are written in one turn in any case."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.transactions import TransactionMarker
@@ -47,16 +51,32 @@ class TransactionMarkers:
 
         if not places:
             then(outcome)
+        elif len(places) <= AT_ONCE:
+            for place in places:
+                self._write(marker, place, settle)
+        else:
+            runtime = self._broker.runtime
+            steps = self._write_in_steps(marker, list(places), settle)
+            runtime.tasks.begin(IncrementalTask(None, steps, lambda _: None, runtime.unexpected))
+
+    def _write_in_steps(
+        self, marker: TransactionMarker, places: list[Place], settle: Callable[[Place, int], None]
+    ) -> Generator[None, None, None]:
+        """The markers of a large transaction get a little of each turn."""
         for place in places:
-            try:
-                self._append(marker, place, settle)
-            except KafkaError as error:
-                settle(place, error.code)
-            except StorageFailure as failure:
-                log = self._broker.partitions.get(*place)
-                assert log is not None
-                self._broker.log_failed(log, failure)
-                settle(place, errors.KAFKA_STORAGE_ERROR)
+            self._write(marker, place, settle)
+            yield
+
+    def _write(self, marker: TransactionMarker, place: Place, settle: Callable[[Place, int], None]) -> None:
+        try:
+            self._append(marker, place, settle)
+        except KafkaError as error:
+            settle(place, error.code)
+        except StorageFailure as failure:
+            log = self._broker.partitions.get(*place)
+            assert log is not None
+            self._broker.log_failed(log, failure)
+            settle(place, errors.KAFKA_STORAGE_ERROR)
 
     def _append(self, marker: TransactionMarker, place: Place, settle: Callable[[Place, int], None]) -> None:
         log = self._log(*place)

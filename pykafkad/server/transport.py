@@ -1,10 +1,10 @@
 """Between a connection and its socket: bytes go in as the peer sent them, and the outbox leaves.
 
 The reactor reads through `recv_into`, sends the commonest outbox through `send` and every other one through `flush`.
-`PlainTransport` hands all of them to the socket. One that encrypts fits in the same place: its `recv_into` gives
-plaintext and raises BlockingIOError when there is none yet, its `send` and `flush` encrypt, with file slices read
-first, and it leaves ciphertext that the socket did not take as a buffer at the front of the outbox, which is so not
-empty before the peer has everything."""
+`PlainTransport` hands all of them to the socket. The one that encrypts (`tls_transport.py`) fits in the same place: its
+`recv_into` gives plaintext and raises BlockingIOError when there is none yet, its `flush` encrypts, with file slices
+read first, and it leaves ciphertext that the socket did not take as a buffer at the front of the outbox, which is so
+not empty before the peer has everything."""
 
 from __future__ import annotations
 
@@ -13,10 +13,32 @@ from pykafkad.server.sending import send_many
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from socket import socket
+    from typing import Protocol
 
     from pykafkad.server.connection import Chunk, Connection
     from pykafkad.server.reactor import Reactor
+
+    class Transport(Protocol):
+        """What the reactor asks of every transport; `PlainTransport` says what the attributes are."""
+
+        connection: Connection
+        fileno: int
+        interest: int
+        last_active: float
+        queued: bool
+        socket: socket
+
+        def recv_into(self, buffer: memoryview, /) -> int: ...
+        def send(self, data: bytes, /) -> int: ...
+        def flush(self, outbox: list[Chunk]) -> int: ...
+        def close(self) -> None: ...
+        def send_soon(self) -> None: ...
+        def resume_soon(self) -> None: ...
+
+    NewTransport = Callable[[Reactor, socket, Connection, float], Transport]
+    """Makes a transport that serves a connection through a socket, from a monotonic second on."""
 
 _BUFFERS = (bytes, bytearray)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pykafkad.disk import Disk
 from pykafkad.server.broker import Broker
 from pykafkad.server.controller_node import ControllerNode
@@ -9,6 +11,7 @@ from pykafkad.server.directories import Directories
 from pykafkad.server.housekeeping import Housekeeping
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
+from pykafkad.settings import authorizer_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
+    from pykafkad.metadata.standard_authorizer import StandardAuthorizer
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
@@ -28,10 +32,10 @@ BROKER = "broker"
 class Process:
     """The parts of a process. `start`, then `runtime.run` until `runtime.stop`, then `runtime.close`.
 
-    Order of a start: lock and open the directories, load the metadata log, elect, bind the listeners, register, open
-    the partitions, load the groups."""
+    Order of a start: lock and open the directories, load the metadata log, elect (which brings the live settings),
+    bind the listeners, register, open the partitions, load the groups."""
 
-    __slots__ = ("broker", "controller", "directories", "housekeeping", "runtime")
+    __slots__ = ("_acls", "broker", "controller", "directories", "housekeeping", "runtime")
 
     def __init__(
         self,
@@ -46,14 +50,25 @@ class Process:
         authorizer: Authorizer | None = None,
         logs: Logs | None = None,
     ) -> None:
-        """`listening` are the broker's listeners, or those of a controller that is alone."""
+        """`listening` are the broker's listeners, or those of a controller that is alone. `authorizer` stands in for
+        that of `authorizer.class.name`."""
+        # Live values of an earlier life of the process may not be those of the metadata log that this one finds.
+        settings.set_dynamic({}, {})
         runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor, logs=logs)
+        runtime.disk.tell_when_full(partial(_tell_full, runtime.logs))
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         has_broker = BROKER in settings.process_roles
+        self._acls: StandardAuthorizer | None = None
+        if authorizer is None and settings.authorizer_class_name:
+            authorizer = self._acls = _standard_authorizer(settings)
         self.controller = ControllerNode(
             runtime, settings, directories, housekeeping, [] if has_broker else listening, authorizer
         )
+        if self._acls is not None:
+            # Before the broker, whose sessions then forget what was decided by the ACLs of before. The first change
+            # that it hears of brings the ACLs of the log.
+            self.controller.on_committed(self._acls)
         self.broker: Broker | None = None
         runtime.nodes += [directories, housekeeping, self.controller]
         if has_broker:
@@ -83,5 +98,31 @@ class Process:
         controller.activate(incarnation_id)
         if broker is not None:
             broker.start(incarnation_id)
+            if broker.socket_server.logins:
+                from pykafkad.server import scram_users
+
+                scram_users.share_secret(broker)
         self.housekeeping.start()
         controller.begin_serving()
+
+
+def _tell_full(logs: Logs, used_bytes: int, max_bytes: int) -> None:
+    """A producer that is refused says nothing of it for minutes: it retries until its delivery.timeout.ms."""
+    logs.warning(
+        "storage",
+        "memory-full",
+        used_bytes=used_bytes,
+        max_bytes=max_bytes,
+        consequence="producers get KAFKA_STORAGE_ERROR and retry until they time out",
+        remedy="delete records or topics, shorten the retention, or allow more memory",
+    )
+
+
+def _standard_authorizer(settings: Settings) -> StandardAuthorizer:
+    """The authorizer that the settings ask for. Who asks for none does not load it."""
+    from pykafkad.metadata.standard_authorizer import StandardAuthorizer
+
+    static = settings.static
+    return StandardAuthorizer(
+        authorizer_settings.super_users(static), allow_if_no_acl=authorizer_settings.allows_if_no_acl(static)
+    )

@@ -279,6 +279,9 @@ class BrokerAttributes:
     pykafkad_memory_max_bytes: int
     pykafkad_group_commit: bool
     pykafkad_client_telemetry_enable: bool
+    pykafkad_sasl_scram_secret: str | None
+    pykafkad_unauthenticated_connections_max_per_ip: int
+    pykafkad_ssl_handshake_timeout_ms: int
     quota_window_num: int
     replication_quota_window_num: int
     alter_log_dirs_replication_quota_window_num: int

@@ -5,7 +5,7 @@ The rules are Kafka 4.3.1's. `problems` holds at start and for live changes, `st
 
 from __future__ import annotations
 
-from pykafkad.config import BROKER, ROWS
+from pykafkad.config import BROKER, LISTENER_PREFIX, ROWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,11 @@ THREADS = (
 )
 
 # Plug-ins are Java classes. Only the default is accepted, because no Java class can run here.
-_PLUG_INS = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")
+_PLUG_INS = {
+    "principal.builder.class": "ssl.principal.mapping.rules makes principals of certificates",
+    "ssl.engine.factory.class": "ssl.keystore.type is PEM, PKCS12 or JKS, and key stores may change live",
+}
+"""What to use in their place. A broker without them would let in others than Kafka does."""
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _CONNECTIONS = ("max.connections", "max.connection.creation.rate")
@@ -66,6 +70,14 @@ class Candidate:
             if text is not None:
                 return row.parse(text)
         return row.typed_default()
+
+    def names(self) -> set[str]:
+        """The names of all settings that are given."""
+        return {name for layer in self._layers for name in layer}
+
+    def text(self, name: str) -> str | None:
+        """What a name is set to; None if it is not."""
+        return next((text.strip() for layer in self._layers if (text := layer.get(name)) is not None), None)
 
     def milliseconds(self, units: tuple[tuple[str, int], ...]) -> int:
         """A time in several units, in milliseconds. A negative one is -1."""
@@ -105,6 +117,18 @@ def problems(candidate: Candidate) -> Iterator[tuple[str, str]]:
         yield "max.connections.per.ip.overrides", "must be a list of address:count"
     if 0 <= get("connections.max.idle.ms") <= get("connection.failed.authentication.delay.ms"):
         yield "connection.failed.authentication.delay.ms", "must be below connections.max.idle.ms"
+    yield from _plug_ins(candidate)
+
+
+def _plug_ins(candidate: Candidate) -> Iterator[tuple[str, str]]:
+    """Yields the settings that name Java classes, be it for one listener."""
+    for name in candidate.names():
+        setting = name.split(".", 3)[-1] if name.startswith(LISTENER_PREFIX) else name
+        if setting in _PLUG_INS and (text := candidate.text(name)) not in (None, ROWS[BROKER][setting].default):
+            yield (
+                name,
+                f"names the Java class {text or '(none)'}, which cannot run here; remove it: {_PLUG_INS[setting]}",
+            )
 
 
 def _is_override(item: str) -> bool:
@@ -128,12 +152,9 @@ def steps_too_large(candidate: Candidate) -> Iterator[tuple[str, str]]:
         least, most = (f"group.{kind}.{bound}.assignment.interval.ms" for bound in ("min", "max"))
         if not get(least) <= get(name) <= get(most):
             yield name, f"must lie between {least} and {most}"
-    for name in _PLUG_INS:
-        value = get(name)
-        if value and value not in (ROWS[BROKER][name].typed_default(), getattr(settings, name.replace(".", "_"))):
-            yield name, "names a Java class, which cannot run here"
-        elif value == "":
-            yield name, "must name a class"
+    reporters = get("metric.reporters")
+    if reporters and reporters not in (ROWS[BROKER]["metric.reporters"].typed_default(), settings.metric_reporters):
+        yield "metric.reporters", "names a Java class, which cannot run here"
     yield from _listeners(get("listeners"), get("listener.security.protocol.map"))
     yield from _local_retention(candidate)
 

@@ -42,6 +42,7 @@ class Row:
     """
 
     __slots__ = (
+        "_typed_default",
         "acts_live",
         "allowed",
         "applies",
@@ -76,6 +77,7 @@ class Row:
             self.default = _default(default)
         else:
             self.default = self.kafka_default = _default(default)
+        self._typed_default: Any = ...
 
     @property
     def is_choice(self) -> bool:
@@ -97,7 +99,10 @@ class Row:
 
     def typed_default(self) -> Any:
         """The default as a typed value; None when there is none."""
-        return None if self.default is None else self.parse(self.default)
+        if self._typed_default is ...:
+            # Every broker of a process asks for every default, and no value can be changed.
+            self._typed_default = None if self.default is None else self.parse(self.default)
+        return self._typed_default
 
     def parse(self, text: str) -> Any:
         """The typed value of `text`. Raises `InvalidValue`."""

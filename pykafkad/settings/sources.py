@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ENVIRONMENT_PREFIX = "PYKAFKAD_"
 
 # Variables with the prefix that are not settings: the command line reads them itself.
-ENVIRONMENT_RESERVED = frozenset(("PYKAFKAD_LOG_LEVEL",))
+ENVIRONMENT_RESERVED = frozenset(("PYKAFKAD_BOOTSTRAP", "PYKAFKAD_CLIENT_CONFIG", "PYKAFKAD_LOG_LEVEL"))
 
 FILE_SIZE_BYTES_MAX = 1 << 20
 
@@ -123,9 +123,8 @@ def _unescape(text: str, origin: str) -> str:
             try:
                 parts.append(chr(int(digits, 16)))
             except ValueError:
-                raise ConfigError(
-                    f"{origin}: \\u must be followed by four hexadecimal digits, not {digits!r}"
-                ) from None
+                # What follows is not repeated: it may be a part of a password.
+                raise ConfigError(f"{origin}: \\u must be followed by four hexadecimal digits") from None
             index += 4
         else:
             parts.append(_ESCAPES.get(character, character))

@@ -221,6 +221,8 @@ UNREACHABLE = {
     "DeleteShareGroupOffsets": "topics are looked at in a group that exists; there is none",
     "ShareAcknowledge": "topics are looked at within an open session only",
     "ShareGroupDescribe": "there is no share group with members; the handler's own test has one",
+    "StreamsGroupDescribe": "there is no streams group; the handler's own test has one",
+    "StreamsGroupHeartbeat": "no internal topic is missing; the handler's own test has one",
     "ListTransactions": "the walk has no transaction; the handler's own test has some",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from pykafkad import errors
 from pykafkad.errors import name
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.metadata.events import AllocateProducerIds
@@ -27,7 +28,10 @@ class Groups:
         self.is_loading = False
 
     def shard_for(self, group_id: str) -> tuple[object, int]:
-        return (None, self.error_code) if self.error_code else (self.world.shard, 0)
+        error_code = self.error_code
+        if group_id in self.world.shard.deleting:
+            error_code = errors.COORDINATOR_LOAD_IN_PROGRESS
+        return (None, error_code) if error_code else (self.world.shard, 0)
 
     def read(self, group_id: str, token: object) -> None:
         """Does nothing: no answer waits for a sync here."""
@@ -40,6 +44,9 @@ class Groups:
         if hasattr(event.token, "deliver"):
             event.token.deliver(self.world.replies.pop(event.token))
         return DEFERRED
+
+    def submit_if_served(self, group_id: str, event: object) -> tuple[object, int]:
+        return (None, self.error_code) if self.error_code else (self.submit(group_id, event), 0)
 
     def submit_many(self, entries: list, combine: object, token: object) -> object:
         composite = self.composite_reply(combine, token)
@@ -101,6 +108,7 @@ class Context:
         self.client_host = "/127.0.0.1"
         self.client_software = ("unknown", "unknown")
         self.denied: set[tuple[str, str, str]] = set()
+        self.may_describe = None
         self.version = 0
         self.token: object = None
 

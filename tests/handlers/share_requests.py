@@ -4,41 +4,29 @@ from __future__ import annotations
 
 from pykafkad.errors import name
 from pykafkad.wire import messages
+from tests.handlers.group_member import MEMBER, GroupMember
 from tests.handlers.requests import batch, produce
 
-MEMBER = "11111111-1111-1111-1111-111111111111"
 
-
-class Share:
+class Share(GroupMember):
     """A member of the share group `g`, and a topic `t` that begins with the group."""
 
     def __init__(self, world, member=MEMBER, group="g", topic_id=None, partitions=1):
-        self.world = world
-        self.peer = world.connect()
-        self.member = member
-        self.group = group
+        super().__init__(world, member, group)
         self.topic_id = topic_id or world.create_topic("t", partitions)
-        self.epoch = 0
         self.session = 0
         self.assigned = {}
 
     def begin_at_the_start(self):
+        return self.begin_at("earliest")
+
+    def begin_at(self, reset):
         request = messages.IncrementalAlterConfigsRequest
-        setting = request.AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
+        setting = request.AlterableConfig(name="share.auto.offset.reset", config_operation=0, value=reset)
         resource = request.AlterConfigsResource(resource_type=32, resource_name=self.group, configs=[setting])
         answer = self.peer.ask(request(resources=[resource]), 1)
         assert answer.responses[0].error_code == 0
         return self
-
-    def find(self):
-        """Wait until the coordinator of the group is loaded."""
-        request = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
-        for _ in range(20):
-            (row,) = self.peer.ask(request, 6).coordinators
-            if row.error_code == 0 and not self.world.broker.groups.is_loading:
-                return self
-            self.world.turn()
-        raise AssertionError(f"no coordinator: {row}")
 
     def heartbeat(self, topics=None, **fields):
         request = messages.ShareGroupHeartbeatRequest(

@@ -19,7 +19,7 @@ def producer(world, peer):
 def test_the_groups_partition_is_added(producer, version):
     assert producer.add_offsets("group", version) == "NONE"
     (topic,) = producer.describe().topics
-    assert (topic.topic, topic.partitions) == ("__consumer_offsets", [partition_for("group", 50)])
+    assert (topic.topic, topic.partitions) == ("__consumer_offsets", [partition_for("group", 3)])
     assert producer.end() == "NONE"
     assert producer.state() == "CompleteCommit"
 

@@ -1,17 +1,22 @@
 """AlterReplicaLogDirs: a replica moves to another directory while it is written to."""
 
 import random
+from copy import copy
 
 import pytest
 
 from pykafkad import errors
+from pykafkad.disk import File
 from pykafkad.errors import StorageFailure
 from pykafkad.log import moves as log_moves
+from pykafkad.log.moves import SHORTEST_PAUSE_SECONDS
 from pykafkad.server.directories import directory_id
 from pykafkad.wire import messages
+from tests import seeds
 from tests.handlers.requests import batch, fetch, produce
 from tests.handlers.test_produce import values
 from tests.server.test_directories import places, start, write
+from tests.simulation.crash_disk import CrashDisk
 
 Request = messages.AlterReplicaLogDirsRequest
 
@@ -46,13 +51,18 @@ def other(world, paths, number=0):
     return [path for path in paths if not path.endswith(place)][number]
 
 
+def one_step(world):
+    """A turn, with the work beside the loop. The time is for what looks again after a pause."""
+    world.advance(SHORTEST_PAUSE_SECONDS)
+    world.runtime.offload.close()
+
+
 def finish(world):
     """Run the moves to their end."""
     for _ in range(1000):
         if not len(world.broker.moves):
             return
-        world.turn()
-        world.runtime.offload.close()
+        one_step(world)
     raise AssertionError("the move does not end")
 
 
@@ -105,8 +115,7 @@ def test_records_written_during_the_move_move_too(world, paths, monkeypatch):
     while len(world.broker.moves):
         fill(world, 1, 1000, first=number)
         number += 1
-        world.turn()
-        world.runtime.offload.close()
+        one_step(world)
         assert number < 500
     assert number > 35 and numbers(world) == list(range(number)) and places(world, "t") == [target[-1]]
     # The old world stays as a killed broker leaves it.
@@ -182,20 +191,16 @@ def test_a_step_that_runs_while_its_move_is_redirected_changes_nothing(world, pa
     )
 
 
-def one_step(world):
-    world.turn()
-    world.runtime.offload.close()
-
-
 def test_segments_that_are_replaced_or_removed_during_the_move_are_copied_anew(world, paths, monkeypatch):
-    """A cleaned segment is a new file, whatever its content. A segment that retention removed does not come back."""
+    """A cleaned segment is a new one, whatever its content. A segment that retention removed does not come back."""
     monkeypatch.setattr(log_moves, "STEP_BYTES", 3000)
     fill(world, 30)
     log = world.broker.partitions.get("t", 0)
     alter(world, (other(world, paths), "t", 0))
     for _ in range(12):
         one_step(world)
-    swapped, removed = log.segments[1], log.segments[0]
+    swapped, removed = copy(log.segments[1]), log.segments[0]
+    log.segments[1] = swapped
     data = swapped.file.pread(swapped.size, 0)
     path = swapped.file.path
     world.runtime.disk.rename(path, f"{path}.old")
@@ -209,22 +214,137 @@ def test_segments_that_are_replaced_or_removed_during_the_move_are_copied_anew(w
     assert b"999999" in log.segments[0].file.pread(swapped.size, 0)
 
 
-def test_synced_appends_stay_synced(world, paths, monkeypatch):
-    """Appends that are synced in the old directory after the copy's sync are synced in the new directory too."""
-    fill(world, 5)
+def test_no_sync_of_the_log_begins_while_its_copy_is_synced_for_the_last_time(paths, monkeypatch):
+    """With group commit an append in that time waits. Its sync is one of the new files."""
+    world = start(paths, pykafkad_group_commit="true")
+    world.create_topic("t")
+    world.turn()
     log = world.broker.partitions.get("t", 0)
-    # Only this test runs steps.
-    monkeypatch.setattr(type(world.runtime.offload), "submit", lambda *_: None)
-    alter(world, (other(world, paths), "t", 0))
-    move = world.broker.moves.queue.find("t", 0)
-    while (step := move.next_step()) is not None:
-        step()
-    fill(world, 1, first=5)
-    log.flush()
+    target = other(world, paths)
+    alter(world, (target, "t", 0))
+    postponed = []
+    commits = world.broker.commits
+    monkeypatch.setattr(type(commits), "is_under_sync", lambda commits, log: bool(postponed.append(log)) or True)
+    for _ in range(10):
+        one_step(world)
+    assert log in postponed and len(world.broker.moves) == 1
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"new")}, acks=-1), 8)
+    one_step(world)
+    assert peer.answers == []
+    monkeypatch.undo()
     synced = []
-    monkeypatch.setattr("pykafkad.disk.File.sync", lambda file: synced.append(file.path))
-    move.complete()
-    assert [path for path in synced if "-future" in path], synced
+    sync = File.sync
+    monkeypatch.setattr(File, "sync", lambda file: (synced.append(file.path), sync(file))[1])
+    finish(world)
+    for _ in range(20):
+        world.runtime.offload.close()
+        world.turn()
+    assert peer.answers[0].responses[0].partition_responses[0].error_code == 0
+    assert log.recovery_point == log.end_offset == 1
+    assert [path for path in synced if path.startswith(f"{target}/t-0/")], synced
+    assert not [path for path in synced if "/t-0/" in path and not path.startswith(target)], synced
+
+
+@pytest.mark.parametrize("seed", seeds.sampled(range(12), 4))
+def test_a_power_loss_during_a_move_loses_nothing_that_was_acknowledged_as_synced(seed, monkeypatch):
+    """With group commit every acknowledged record was synced, in one place or the other. Segments roll meanwhile. Half
+    of the disks keep names only after a sync of their directory."""
+    monkeypatch.setattr(log_moves, "STEP_BYTES", 4000)
+    chance = random.Random(seed)
+    disk = CrashDisk()
+    disk.names_apart = chance.random() < 0.5
+    world = start(["/a", "/b"], disk=disk, pykafkad_group_commit="true")
+    world.create_topic("t")
+    fill_with_syncs(world, 0, 10)
+    (place,) = places(world, "t")
+    alter(world, ("/b" if place == "a" else "/a", "t", 0))
+    written = 10
+    for _ in range(chance.randrange(60)):
+        if chance.random() < 0.5:
+            fill_with_syncs(world, written, 1)
+            written += 1
+        if chance.random() < 0.2:
+            world.broker.partitions.get("t", 0).roll(world.runtime.now_ms)
+        one_step(world)
+    if chance.random() < 0.7:
+        world.disk.lose_power(chance)
+    else:
+        world.disk.kill()
+    again = world.restart()
+    assert numbers(again)[:written] == list(range(written))
+    # The name of a copy that was not synced yet may be lost, and the move with it.
+    has_moved = len(again.broker.moves) > 0 or places(again, "t") != [place]
+    finish(again)
+    assert numbers(again)[:written] == list(range(written)) and (places(again, "t") != [place]) == has_moved
+    assert again.runtime.metrics.unexpected_errors == 0
+
+
+def fill_with_syncs(world, first, count):
+    """Records that are acknowledged after their sync."""
+    for number in range(first, first + count):
+        peer = world.connect()
+        peer.send(produce("t", {0: batch(b"%06d" % number + bytes(500))}, acks=-1), 8)
+        for _ in range(50):
+            if peer.answers:
+                break
+            one_step(world)
+        assert peer.answers[0].responses[0].partition_responses[0].error_code == 0
+
+
+def test_a_stop_does_not_wait_for_a_move(paths):
+    """What the move kept from being synced is synced by the stop."""
+    world = start(paths, pykafkad_group_commit="true")
+    world.create_topic("t")
+    world.turn()
+    alter(world, (other(world, paths), "t", 0))
+    log = world.broker.partitions.get("t", 0)
+    world.broker.commits.postpone_syncs(log)
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"new")}, acks=-1), 8)
+    world.turn()
+    world.stop()
+    world = world.restart()
+    assert world.broker.partitions.get("t", 0).end_offset == 1
+
+
+def test_a_move_that_is_stopped_after_the_metadata_named_its_target_is_taken_back(world, paths, monkeypatch):
+    fill(world, 5)
+    (place,) = places(world, "t")
+    here = next(path for path in paths if path.endswith(place))
+    target = other(world, paths)
+
+    def named():
+        return world.broker.image.partition("t", 0).directories[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.broker.moves), "_finish", lambda *_: None)
+        alter(world, (target, "t", 0))
+        for _ in range(100):
+            one_step(world)
+        assert named() == directory_id(world.broker.directories.at(target)) and places(world, "t") == [place]
+    assert alter(world, (here, "t", 0)) == [0]
+    for _ in range(5):
+        one_step(world)
+    assert named() == directory_id(world.broker.directories.at(here)) and numbers(world) == list(range(5))
+
+
+def test_a_partition_whose_own_folder_is_there_begins_its_move_anew(world, paths, monkeypatch):
+    """A broker that was killed after the metadata named the new directory: clients still wrote to the old folder."""
+    fill(world, 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(world.broker.moves), "_finish", lambda *_: None)
+        target = other(world, paths)
+        alter(world, (target, "t", 0))
+        for _ in range(100):
+            one_step(world)
+        fill(world, 5, first=5)
+    for directory in world.broker.directories.every():
+        directory._lock.close()
+    again = world.restart()
+    assert numbers(again) == list(range(10)) and len(again.broker.moves) == 1
+    finish(again)
+    assert numbers(again) == list(range(10)) and places(again, "t") == [target[-1]]
 
 
 def test_nothing_moves_while_a_directory_is_offline(world, paths):
@@ -311,9 +431,8 @@ def test_a_broker_that_is_killed_during_a_move_keeps_all_records(world, paths, m
     fill(world, 25)
     target = other(world, paths)
     alter(world, (target, "t", 0))
-    for _ in range(random.Random(seed).randrange(25)):
-        world.turn()
-        world.runtime.offload.close()
+    for _ in range(random.Random(seed).randrange(30)):
+        one_step(world)
     for directory in world.broker.directories.every():
         directory._lock.close()
     again = world.restart()
@@ -321,10 +440,12 @@ def test_a_broker_that_is_killed_during_a_move_keeps_all_records(world, paths, m
     assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]]
 
 
-@pytest.mark.parametrize("renamed", [0, 1])
-def test_a_broker_that_is_killed_while_the_folders_are_renamed_finishes_the_move(world, paths, monkeypatch, renamed):
-    """The metadata names the new directory already, and the start does the rest."""
+@pytest.mark.parametrize("renamed", ["neither", "the copy", "the old folder"])
+def test_a_broker_that_dies_while_the_folders_are_renamed_finishes_the_move(world, paths, monkeypatch, renamed):
+    """The metadata names the new directory already. While only the old folder has its name the move begins anew. Of two
+    folders the new one counts. If a loss of power left none, the start makes the copy the partition."""
     fill(world, 25)
+    (place,) = places(world, "t")
     target = other(world, paths)
     alter(world, (target, "t", 0))
 
@@ -334,18 +455,28 @@ def test_a_broker_that_is_killed_while_the_folders_are_renamed_finishes_the_move
     def die(*_):
         raise Died
 
-    monkeypatch.setattr(
-        "pykafkad.log.directory.LogDirectory.release" if not renamed else "pykafkad.log.directory.LogDirectory.adopt",
-        die,
-    )
-    finish(world)
+    method = "release" if renamed == "the copy" else "adopt"
+    monkeypatch.setattr(f"pykafkad.log.directory.LogDirectory.{method}", die)
+    finish_or_die(world)
     monkeypatch.undo()
     assert world.runtime.metrics.unexpected_errors == 1
     world.runtime.metrics.unexpected_errors = 0
     for directory in world.broker.directories.every():
         directory._lock.close()
+        if renamed == "the old folder" and directory.path.endswith(place):
+            directory._rename_for_removal(("t", 0))
     again = world.restart()
-    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]] and len(again.broker.moves) == 0
+    assert numbers(again) == list(range(25)) and len(again.broker.moves) == (renamed == "neither")
+    finish(again)
+    assert numbers(again) == list(range(25)) and places(again, "t") == [target[-1]]
+
+
+def finish_or_die(world):
+    for _ in range(100):
+        one_step(world)
+        if world.runtime.metrics.unexpected_errors:
+            return
+    raise AssertionError("nothing died")
 
 
 def test_a_rate_limit_makes_moves_wait(paths):

@@ -7,6 +7,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.wire import messages
+from tests.rows import in_turn
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -56,8 +57,8 @@ def test_client_software_outside_the_pattern_is_refused(peer, name, software_ver
     assert (answer.error_code, answer.api_keys) == (errors.INVALID_REQUEST, [])
 
 
-@pytest.mark.parametrize(
-    ("key", "version"),
+@in_turn(
+    "key, version",
     [
         (-1, 0),
         (4, 0),
@@ -77,14 +78,15 @@ def test_client_software_outside_the_pattern_is_refused(peer, name, software_ver
         (92, 1),
     ],
 )
-def test_an_unknown_api_or_version_closes_the_connection(world, peer, key, version):
+def test_an_unknown_api_or_version_closes_the_connection(world, key, version):
     """Clients cannot decode an answer to an unknown request. A closed connection is an error that they expect."""
+    peer = world.connect()
     peer.send_bytes(struct.pack(">ihhih", 10, key, version, 1, -1))
     assert "not answered here" in peer.closed
     assert peer.received == b""
 
 
-@pytest.mark.parametrize("size", range(14))
+@in_turn("size", range(14))
 def test_a_request_that_is_cut_short_closes_the_connection(world, size):
     whole = world.connect().encode(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0)[4:]
     peer = world.connect()

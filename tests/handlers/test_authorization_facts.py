@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pykafkad.handlers.authorization_rules import RULES
+from tests.rows import in_turn
 
 # API: what the documentation says that it needs, as operation and resource type.
 DOCUMENTED = """
@@ -114,7 +113,7 @@ def pairs(text: str) -> set[tuple[str, ...]]:
     return {tuple(each.split()) for each in text.split(",") if each.strip()}
 
 
-@pytest.mark.parametrize("line", DOCUMENTED.strip().splitlines(), ids=lambda line: line.partition(":")[0])
+@in_turn("line", DOCUMENTED.strip().splitlines())
 def test_an_api_needs_what_kafka_says(line: str) -> None:
     name, _, documented = line.partition(":")
     needed = {(rule.operation, rule.resource_type) for rule in RULES[name]}

@@ -1,5 +1,6 @@
 """DeleteShareGroupOffsets: the delivery state of topics goes."""
 
+from pykafkad.effects import DELETE_STATE, AskShareState
 from pykafkad.errors import name
 from pykafkad.wire import messages
 from tests.handlers.share_requests import Share
@@ -39,3 +40,10 @@ def test_a_deleted_group_leaves_no_state(world):
     assert answer.results[0].error_code == 0
     world.turn()
     assert not any(shard.states for shard in world.broker.share_groups.states.shards())
+
+
+def test_a_topic_without_partitions_has_no_state_to_wait_for(world):
+    """Kafka may write such a record: DeleteGroups would never be answered."""
+    told = []
+    world.broker.share_groups.ask(AskShareState(DELETE_STATE, "g", {bytes(16): {}}, 0, dict), told.append)
+    assert told == [{}]

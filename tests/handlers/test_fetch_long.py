@@ -1,4 +1,4 @@
-"""Fetch for thousands of partitions: every test of `test_fetch.py`, and tests of events between the steps."""
+"""Fetch for thousands of partitions: events between the steps. `test_fetch_again.py` repeats the tests of Fetch."""
 
 import random
 
@@ -11,14 +11,13 @@ from pykafkad.server.incremental_tasks import BUDGET_SECONDS
 from pykafkad.wire import messages
 from tests import seeds
 from tests.handlers.requests import fetch
-from tests.handlers.test_fetch import *  # noqa: F403 - every test again
 from tests.handlers.test_fetch import fill, rows_of
 from tests.server.test_incremental_tasks import STEP_SECONDS, TickingClock
 from tests.server.test_long_request_limiter import turns_until
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import NOTHING, World
 
-COUNT = 300
+COUNT = 120
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,12 @@ def test_only_version_6_knows_share_groups():
     assert error(find(ctx, 6, key, key_type=2)) == "NONE"
 
 
+@pytest.mark.parametrize("key", ["group:topic:0", "group:AAAAAAAAAAAAAAAAAAAAAQ:x", " :AAAAAAAAAAAAAAAAAAAAAQ:0"])
+def test_a_malformed_key_of_a_share_partition_is_an_invalid_request(key):
+    """It is group, topic id and partition."""
+    assert error(find(context(), 6, key, key_type=2)) == "INVALID_REQUEST"
+
+
 def test_an_unknown_key_type_is_refused():
     assert error(find(context(), 4, key_type=9)) == "INVALID_REQUEST"
 

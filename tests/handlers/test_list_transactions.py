@@ -7,6 +7,7 @@ from pykafkad.handlers import list_transactions
 from pykafkad.settings import regular_expressions
 from pykafkad.wire import messages
 from tests.handlers.transaction_requests import Producer, Refusing
+from tests.rows import in_turn
 from tests.simulation.world import World
 
 
@@ -21,7 +22,7 @@ def test_the_list_is_empty_in_every_version(peer, version):
     assert peer.ask(messages.ListTransactionsRequest(), version).unknown_state_filters == []
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "pattern",
     [
         "(", "[", "*", "\\", "a)", "x{2,1}", "{2}", "a**", "a++", "a{2}+", "a{1001}", "(a{2,1001}|b)", "\\p{Alpha}+",
@@ -35,7 +36,7 @@ def test_an_invalid_pattern_is_refused(peer, pattern):
     assert (answer.error_code, answer.unknown_state_filters) == (errors.INVALID_REGULAR_EXPRESSION, [])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "pattern",
     [
         None, "", "a.*", "a{2}", "a{2,}", "a{1000}", "a{", "{", "a{1", "a{,3}", "}", "\\{", "[{]", "a*?", "\\Qa(b\\E.*",

@@ -211,6 +211,7 @@ def test_partition_numbers_are_steps_of_serving_and_encoding(kind, monkeypatch):
     assert world.runtime.metrics.unexpected_errors == 0
 
 
+@pytest.mark.long
 def test_many_groups_are_listed_and_many_partitions_described_in_steps():
     """Short requests with long answers."""
     world = World("/data", disk=MemoryDisk(), clock=TickingClock())

@@ -219,6 +219,7 @@ def test_every_name_is_a_step_of_serving_and_encoding():
     assert sum(1 for _ in metadata.handle(ctx, Request(topics=asked, allow_auto_topic_creation=False))) >= 100
 
 
+@pytest.mark.long
 def test_many_partitions_are_quick_when_asked_again():
     """For ten thousand partitions the answer is made of cached rows, and only encoding is left."""
     cluster = Cluster()

@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
+from pykafkad.coordinator import events
 from pykafkad.errors import name
 from pykafkad.handlers import offset_fetch
 from pykafkad.handlers.offset_fetch import handle
 from pykafkad.wire import messages
-from tests.handlers.group_surroundings import IDS, Context, add_topic, error
+from tests.handlers.group_surroundings import IDS, Context, add_topic, error, round_trip
+from tests.metadata.context import finished
 
 Request = messages.OffsetFetchRequest
 
@@ -68,6 +70,42 @@ def test_each_of_many_partitions_is_answered_once(monkeypatch, count):
     answer = context().call(handle, 8, request(8, [("t", list(range(count)))]))
     (row,) = answer.groups[0].topics
     assert [each.partition_index for each in row.partitions] == list(range(count))
+
+
+def begun(ctx, version, steps):
+    """A request for 1 200 offsets of `t`, all committed, after some steps; the next ones are left to do."""
+    for start in range(0, 1_200, 400):
+        assert set(ctx.world.commit({("t", partition): 5 for partition in range(start, start + 400)})) == {"NONE"}
+    ctx.version = version
+    ctx.token = ctx.world.token()
+    handling = handle(ctx, round_trip(request(version, [("t", list(range(1_200)))]), version))
+    for _ in range(steps):
+        next(handling)
+    return handling
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+@pytest.mark.parametrize("steps", [2, 3, 4])
+def test_nobody_sees_half_of_a_group_that_is_deleted_meanwhile(version, steps):
+    ctx = context()
+    handling = begun(ctx, version, steps)
+    ctx.world.send(events.DeleteGroup(ctx.world.token(), "g"))
+    assert ctx.world.shard.offsets.count("g") == 1_201, "the deletion has begun, and removes all at its end"
+    answer = round_trip(finished(handling), version)
+    if version == 1:
+        assert len(offsets(answer, 1)) == 1_200
+        assert set(offsets(answer, 1).values()) == {(-1, "", "COORDINATOR_LOAD_IN_PROGRESS")}
+    else:
+        group = answer if version < 8 else answer.groups[0]
+        assert (error(group), group.topics) == ("COORDINATOR_LOAD_IN_PROGRESS", [])
+
+
+def test_a_coordinator_that_moves_meanwhile_is_read_no_more():
+    ctx = context()
+    handling = begun(ctx, 8, 3)
+    ctx.groups.error_code = errors.NOT_COORDINATOR
+    (group,) = finished(handling).groups
+    assert (error(group), group.topics) == ("NOT_COORDINATOR", [])
 
 
 @pytest.mark.parametrize("version", range(2, 11))

@@ -2,9 +2,14 @@
 
 import pytest
 
+from pykafkad import errors
 from pykafkad.errors import name
+from pykafkad.handlers.share_reading import Scan
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, produce
 from tests.handlers.share_requests import Share, acquired, codes, rows_of
 from tests.handlers.test_produce import values
+from tests.metadata.test_client_quotas import entry
 from tests.simulation.world import NOTHING
 
 OTHER = "22222222-2222-2222-2222-222222222222"
@@ -88,8 +93,19 @@ def test_the_end_of_a_session_gives_its_records_back(world, share):
     first_fetch(world, share, max_wait_ms=100)
     assert share.fetch(epoch=-1).error_code == 0
     assert name(share.fetch(epoch=-1).error_code) == "SHARE_SESSION_NOT_FOUND"
+    assert world.broker.share_groups.partitions == {}, "a group without sessions takes no memory"
     other = Share(world, OTHER, topic_id=share.topic_id)
-    assert acquired(other.fetch()) == [(0, 0, 2)]
+    assert acquired(first_fetch(world, other, max_wait_ms=100)) == [(0, 0, 2)]
+
+
+def test_a_partition_can_be_fetched_as_soon_as_it_has_state(world):
+    """An error of the first attempt does not stay."""
+    Share(world, OTHER, group="other", partitions=2).join()
+    share = Share(world, topic_id=world.broker.image.topics["t"].id).begin_at_the_start()
+    assert codes(first_fetch(world, share, max_wait_ms=100)) == {0: "UNKNOWN_SERVER_ERROR"}
+    share.produce(b"a").join()
+    share.session = 0
+    assert acquired(first_fetch(world, share, max_wait_ms=100)) == [(0, 0, 1)]
 
 
 def test_sessions_know_their_partitions(world, share):
@@ -119,6 +135,7 @@ BAD = [
     ({"epoch": -1}, "SHARE_SESSION_NOT_FOUND"),
     ({"give_back": {0: [(0, 0, [1])]}}, "INVALID_REQUEST"),
     ({"is_renew_ack": True}, "INVALID_REQUEST"),
+    ({"share_acquire_mode": 2}, "UNKNOWN_SERVER_ERROR"),
 ]
 
 
@@ -155,3 +172,73 @@ def test_records_before_the_log_start_are_passed_over(world, share):
     world.broker.partitions.get("t", 0).delete_records(2)
     share.fetch()
     assert acquired(share.fetch(max_wait_ms=1)) == [(2, 2, 1)]
+
+
+def late_fetch(world, share, session=0):
+    """The answer to a fetch that waits for the share partition to be loaded."""
+    share.peer.send(share.fetch_request(0, epoch=session, max_wait_ms=1000), 2)
+    world.advance(0.1)
+    return share.peer.answers[-1]
+
+
+def test_a_group_begins_by_duration(world):
+    share = Share(world).begin_at("by_duration:PT1H").produce(b"a")
+    world.advance(2 * 3600)
+    now_ms = world.runtime.now_ms
+    for age_ms in (3_500_000, 1):
+        share.peer.ask(produce("t", {0: batch(b"b", timestamp_ms=now_ms - age_ms)}), 8)
+    assert acquired(late_fetch(world, share.join())) == [(1, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (None, "OFFSET_NOT_AVAILABLE"),
+        (errors.StorageFailure("read", "x", "a broken disk"), "KAFKA_STORAGE_ERROR"),
+        (errors.KafkaError(errors.CORRUPT_MESSAGE, "it cannot be decompressed"), "CORRUPT_MESSAGE"),
+    ],
+)
+def test_a_duration_that_leads_nowhere_is_told_and_tried_again(world, monkeypatch, failure, told):
+    """Without an answer the members would wait for ever."""
+    share = Share(world).begin_at("by_duration:PT1H").produce(b"a").join()
+
+    def find(log, timestamp_ms):
+        if failure is not None:
+            raise failure
+        return None
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pykafkad.log.lookups.offset_for_timestamp", find)
+        assert codes(late_fetch(world, share)) == {0: told}
+    assert acquired(late_fetch(world, share, session=1)) == [(0, 0, 1)]
+
+
+def test_no_more_of_the_log_is_looked_at_than_can_be_acquired(world, share, monkeypatch):
+    """However much a request asks for: the locks of a share partition are limited."""
+    for _ in range(200):
+        share.produce(b"x")
+    seen = []
+    scan = Scan.__init__
+
+    def look(self, records, enough_offset):
+        scan(self, records, enough_offset)
+        seen.append(len(self.batches))
+
+    monkeypatch.setattr(Scan, "__init__", look)
+    monkeypatch.setattr("pykafkad.server.share_groups.GroupLimits.max_record_locks", 100)
+    first_fetch(world, share, max_records=1 << 30, max_wait_ms=100)
+    assert seen == [101] and acquired(share.peer.answers[-1]) == [(0, 99, 1)]
+
+
+def test_a_member_over_its_quota_keeps_what_it_got(world, share):
+    """It is throttled after that: what it acquired would be locked for nobody."""
+    share.produce(b"x" * 20_000)
+    change = messages.AlterClientQuotasRequest(entries=[entry({"client-id": "test"}, ("consumer_byte_rate", 1000.0))])
+    assert world.connect().ask(change, 1).entries[0].error_code == errors.NONE
+    share.fetch(max_wait_ms=100)
+    world.turn()
+    answer = share.peer.answers[-1]
+    assert acquired(answer) == [(0, 0, 1)] and answer.throttle_time_ms > 0
+    assert share.peer.connection.muted
+    world.advance(answer.throttle_time_ms / 1000 + 0.01)
+    assert not share.peer.connection.muted

@@ -46,6 +46,7 @@ def test_topics_that_come_later_are_assigned(world):
 BAD = [
     ({"member_id": ""}, "INVALID_REQUEST", None),
     ({"member_id": "x" * 37}, "INVALID_REQUEST", None),
+    ({"member_id": " "}, "INVALID_REQUEST", "MemberId can't be empty."),
     ({"group_id": " "}, "INVALID_REQUEST", "GroupId can't be empty."),
     ({"rack_id": ""}, "INVALID_REQUEST", "RackId can't be empty."),
     ({"subscribed_topic_names": None}, "INVALID_REQUEST", "SubscribedTopicNames must be set in first request."),

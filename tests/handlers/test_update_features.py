@@ -66,8 +66,10 @@ def test_a_success_has_rows_up_to_version_1(version):
         ("share.version", 0, SAFE_DOWNGRADE, 0),
         ("share.version", 1, UPGRADE, 0),
         ("share.version", 2, UPGRADE, INVALID),
-        ("streams.version", 0, UPGRADE, 0),
-        ("streams.version", 1, UPGRADE, INVALID),
+        ("streams.version", 0, UPGRADE, INVALID),
+        ("streams.version", 0, SAFE_DOWNGRADE, 0),
+        ("streams.version", 1, UPGRADE, 0),
+        ("streams.version", 2, UPGRADE, INVALID),
         ("nope", 0, UPGRADE, INVALID),
         ("nope", 1, UPGRADE, INVALID),
         ("", 0, UPGRADE, INVALID),
@@ -77,7 +79,7 @@ def test_a_success_has_rows_up_to_version_1(version):
     ],
 )
 def test_only_some_levels_are_valid(name, level, kind, code):
-    """As in Kafka 4.3.1, except the levels of features that are not offered."""
+    """As in Kafka 4.3.1."""
     cluster = Cluster()
     before = len(cluster.disk.batches)
     answer = update(cluster, 2, (name, level, kind), validate_only=True)
@@ -112,15 +114,6 @@ def test_a_feature_can_be_downgraded_and_upgraded_again():
     assert cluster.image.configs(TYPE_BROKER, "") == {"min.insync.replicas": "1"}
     assert cluster.image.configs(TYPE_BROKER, "1") == {"log.retention.ms": "1000"}
     assert cluster.restart().image.features[ELR] == 1
-
-
-def test_a_feature_of_a_kafka_directory_can_be_set_to_zero():
-    cluster = Cluster()
-    append(cluster, messages.FeatureLevelRecord(name="streams.version", feature_level=1))
-    assert update(cluster, 2, ("streams.version", 0, UPGRADE)).error_code == INVALID
-    assert update(cluster, 2, ("streams.version", 1, SAFE_DOWNGRADE)).error_code == INVALID, "not offered"
-    assert update(cluster, 2, ("streams.version", 0, SAFE_DOWNGRADE)).error_code == 0
-    assert "streams.version" not in cluster.image.features
 
 
 def test_the_transaction_version_goes_up_and_down():

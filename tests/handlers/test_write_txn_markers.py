@@ -8,6 +8,8 @@ from pykafkad import errors
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.handlers.transactions import Coordinator, marker, write_markers
+from tests.simulation.slow_clock import SlowClock
+from tests.simulation.world import World
 
 
 @pytest.fixture
@@ -91,6 +93,20 @@ def test_offsets_that_are_not_loaded_are_not_led_here(world, log, peer):
     assert write_markers(peer, marker(("__consumer_offsets", 0))) == {(1, "__consumer_offsets", 0): 0}
 
 
+def test_markers_of_impossible_epochs_are_refused_for_an_unknown_producer(log, peer):
+    late, fenced = errors.INVALID_PRODUCER_EPOCH, errors.TRANSACTION_COORDINATOR_FENCED
+    assert write_markers(peer, marker(("t", 0), producer_id=7, epoch=-2)) == {(7, "t", 0): late}
+    assert write_markers(peer, marker(("t", 0), producer_id=7, coordinator_epoch=-2)) == {(7, "t", 0): fenced}
+    assert write_markers(peer, marker(("t", 0), producer_id=7, coordinator_epoch=-1)) == {(7, "t", 0): 0}
+
+
+def test_a_marker_without_a_transaction_version_is_refused_after_one_that_comes_too_late(log, peer):
+    unknown, late = errors.UNKNOWN_SERVER_ERROR, errors.INVALID_PRODUCER_EPOCH
+    assert write_markers(peer, marker(("t", 0), version=-1)) == {(1, "t", 0): unknown}
+    assert write_markers(peer, marker(("t", 0), epoch=1)) == {(1, "t", 0): 0}
+    assert write_markers(peer, marker(("t", 0), version=-1)) == {(1, "t", 0): late}
+
+
 @pytest.mark.parametrize("nobody", [{"producer_id": -1}, {"epoch": -1}])
 def test_a_marker_of_nobody_refuses_the_request(log, peer, nobody):
     """If it could be written: Kafka fails to make it."""
@@ -100,3 +116,19 @@ def test_a_marker_of_nobody_refuses_the_request(log, peer, nobody):
     refused = write_markers(peer, marker(("t", 0), producer_id=7), marker(("t", 0), ("x", 0), **nobody))
     assert set(refused.values()) == {errors.UNKNOWN_SERVER_ERROR} and len(refused) == 3
     assert log.end_offset == 1
+
+
+def test_many_markers_take_several_turns(tmp_path):
+    clock = SlowClock()
+    world = World(tmp_path, clock=clock)
+    world.create_topic("t")
+    peer = world.connect()
+    markers = [marker(("t", 0), producer_id=number) for number in range(100)]
+    clock.seconds = 0.0003
+    peer.put_on_the_wire(peer.encode(messages.WriteTxnMarkersRequest(markers=markers), 2))
+    turns = 0
+    while not peer.answers:
+        world.runtime.reactor.turn(0)
+        peer.take_what_came()
+        turns += 1
+    assert turns > 2 and len(peer.answers[0].markers) == 100

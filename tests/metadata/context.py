@@ -26,6 +26,7 @@ class FakeContext:
 
     token = "token"
     on_controller = False
+    mutations = None
     listener = "PLAINTEXT"
     principal = "User:ANONYMOUS"
     node_id = NODE_ID
@@ -41,6 +42,9 @@ class FakeContext:
 
     def allowed(self, operation: str, resource_type: str, name: str) -> bool:
         return (operation, resource_type, name) not in self._denied
+
+    def check_live_settings(self, live: dict[str, str]) -> None:
+        """No listener minds."""
 
     def advertised(self, broker_id: int) -> tuple[str, int]:
         return "localhost", 9092

@@ -111,6 +111,7 @@ def test_entries_survive_a_restart():
     assert again.image.acl_contents == cluster.image.acl_contents
 
 
+@pytest.mark.long
 def test_a_request_that_does_not_fit_one_batch_changes_nothing():
     """The limits are 10 000 entries and 8 MiB."""
     cluster = Cluster()

@@ -122,6 +122,7 @@ def test_filters_select_entities():
     assert raised.value.code == errors.UNSUPPORTED_VERSION
 
 
+@pytest.mark.long
 def test_a_request_that_does_not_fit_one_batch_changes_nothing():
     cluster = Cluster()
     entries = [entry({"user": f"u{number}"}, (RATE, 1.0)) for number in range(record_codec.MAX_RECORDS_PER_CHANGE + 1)]

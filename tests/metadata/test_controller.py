@@ -53,6 +53,7 @@ def test_a_new_cluster_begins_with_the_same_records_as_kafka():
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "share.version": 1,
+        "streams.version": 1,
         "transaction.version": 2,
     }
     assert cluster.image.configs(TYPE_BROKER, "") == {"min.insync.replicas": "2"}
@@ -61,7 +62,6 @@ def test_a_new_cluster_begins_with_the_same_records_as_kafka():
 def test_no_feature_is_finalized_that_is_not_served():
     """Clients rely on what is finalized."""
     image = Cluster().image
-    assert not {"streams.version"} & set(image.features)
     assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
 
 
@@ -83,19 +83,16 @@ def test_a_cluster_with_unsupported_features_is_refused(name, level):
         cluster.restart()
 
 
-def test_features_of_a_kafka_that_are_not_served_are_kept_and_not_shown():
-    """The directory of a Kafka 4.3 is served. The level of streams.version stays in the log, in case Kafka takes
-    the directory back, and clients do not see it."""
-    cluster = Cluster()
-    with_feature(cluster, "streams.version", 1)
-    image = cluster.restart().image
-    assert image.features["streams.version"] == 1
+def test_a_new_cluster_has_the_features_of_a_new_kafka():
+    """And keeps them when it starts again."""
+    image = Cluster().restart().image
     assert image.finalized_features() == {
         "kraft.version": 1,
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "share.version": 1,
+        "streams.version": 1,
         "transaction.version": 2,
     }
 

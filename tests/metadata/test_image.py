@@ -159,7 +159,9 @@ def test_records_of_access_quotas_and_credentials_are_kept():
     assert (
         len(image.client_quotas) == len(image.acls) == len(image.scram_credentials) == len(image.delegation_tokens) == 1
     )
-    assert list(image.take_delta().others) == ["client_quotas", "acls", "scram_credentials", "delegation_tokens"]
+    delta = image.take_delta()
+    assert list(delta.others) == ["client_quotas", "scram_credentials", "delegation_tokens"]
+    assert [(entry.principal, added) for entry, added in delta.acls] == [("User:a", True)]
     for value in (
         quota(entity=[user], key="producer_byte_rate", remove=True),
         messages.RemoveAccessControlEntryRecord(id=b"1" * 16),
@@ -168,6 +170,23 @@ def test_records_of_access_quotas_and_credentials_are_kept():
     ):
         image.apply(record_codec.record(value))
     assert not image.client_quotas and not image.acls and not image.scram_credentials and not image.delegation_tokens
+
+
+def test_entries_with_the_same_content_count_as_one():
+    """No controller writes them, but a log may have them: the last to go takes the content with it. An id that is used
+    again stands for its new content."""
+    first, second = (
+        messages.AccessControlEntryRecord(id=bytes([number]) * 16, principal="User:a") for number in (1, 2)
+    )
+    image = picture(first, second)
+    assert len(image.acls) == 2 and list(image.acl_contents.values()) == [2]
+    image.apply(record_codec.record(messages.RemoveAccessControlEntryRecord(id=first.id)))
+    assert image.take_delta().acls == [(first, True)]
+    other = messages.AccessControlEntryRecord(id=second.id, principal="User:b")
+    image.apply(record_codec.record(other))
+    assert image.take_delta().acls == [(second, False), (other, True)]
+    image.apply(record_codec.record(messages.RemoveAccessControlEntryRecord(id=first.id)))
+    assert not image.take_delta() and list(image.acl_contents.values()) == [1]
 
 
 def test_eligible_leaders_are_cleared_for_one_topic_or_for_all():

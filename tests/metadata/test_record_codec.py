@@ -9,6 +9,7 @@ from pykafkad.effects import StoredRecord
 from pykafkad.errors import ProtocolError
 from pykafkad.metadata import record_codec
 from pykafkad.wire import messages
+from tests.rows import in_turn
 
 
 def test_the_frame_equals_kafkas():
@@ -30,9 +31,7 @@ def test_control_record_has_typed_key_and_bare_body():
     assert record_codec.decode(key, value) == record
 
 
-@pytest.mark.parametrize(
-    ("number", "name", "version"), [(number, *row) for number, row in record_codec.RECORDS.items()]
-)
+@in_turn("number, name, version", [(number, *row) for number, row in record_codec.RECORDS.items()])
 def test_every_type_survives_encoding(number, name, version):
     """The numbers in the table equal those of the schemas."""
     message = messages.stored_class(name)()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from pykafkad.metadata import events, record_codec
@@ -71,6 +72,7 @@ def test_replay_equals_live(steps):
     assert all(None not in found.partitions and found.partitions for found in image.topics.values())
 
 
+@pytest.mark.long
 def test_ten_thousand_partitions_replay_fast_enough():
     """A start may take two seconds for them. To decode and apply a record takes a few microseconds; this test fails at
     fifty."""

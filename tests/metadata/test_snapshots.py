@@ -210,6 +210,7 @@ def test_formatting_writes_a_snapshot_with_the_voters():
         ("eligible.leader.replicas.version", 1),
         ("group.version", 1),
         ("share.version", 1),
+        ("streams.version", 1),
         ("transaction.version", 2),
     ]
 

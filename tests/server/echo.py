@@ -6,6 +6,7 @@ import socket
 import struct
 
 from pykafkad.clock import ManualClock
+from pykafkad.server.listeners import Listener
 from pykafkad.server.logs import process_logs
 from pykafkad.server.metrics import Metrics
 from pykafkad.server.reactor import Reactor
@@ -41,9 +42,12 @@ class EchoNode:
         self.socket_server.close()
         self.reactor.close()
 
-    def listen(self, host="127.0.0.1", port=0, send_buffer_bytes=None):
+    def listen(self, host="127.0.0.1", port=0, send_buffer_bytes=None, tls=None):
         """Listen at the host; `port` and what is returned is the port."""
-        self.port = self.socket_server.listen(host, port, None, send_buffer_bytes=send_buffer_bytes, backlog=10)
+        listener = None if tls is None else Listener("TLS", host, port, security_protocol="SSL")
+        self.port = self.socket_server.listen(
+            host, port, listener, send_buffer_bytes=send_buffer_bytes, backlog=10, tls=tls
+        )
         return self.port
 
     @property

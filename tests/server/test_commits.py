@@ -49,7 +49,7 @@ class Node:
     def __init__(self):
         self.failed, self.bugs, self.touched = [], [], []
         self.purgatory = SimpleNamespace(count=1, touch=self.touched.append)
-        self.runtime = SimpleNamespace(unexpected=self.bugs.append)
+        self.runtime = SimpleNamespace(unexpected=self.bugs.append, trace=None)
 
     def log_failed(self, log, failure):
         self.failed.append(log)

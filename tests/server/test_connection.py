@@ -8,6 +8,7 @@ import pytest
 
 from pykafkad.server.connection import LARGE_FROM_BYTES, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES, Connection
 from pykafkad.server.frame_buffers import FrameBuffers
+from tests import seeds
 
 
 class Peer:
@@ -125,7 +126,7 @@ def test_what_is_no_frame_closes_with_a_reason(data, reason):
     assert peer.connection.muted
 
 
-def test_a_halted_connection_keeps_what_comes_and_serves_nothing():
+def test_a_muted_connection_keeps_what_comes_and_serves_nothing():
     peer = Peer()
     peer.halt_after = 1
     peer.feed(frame(b"delayed") + frame(b"behind")[:3])
@@ -149,7 +150,7 @@ def test_a_full_outbox_stops_serving():
 
 
 def test_garbage_gives_frames_or_an_end_never_an_exception():
-    for seed in range(500):
+    for seed in seeds.sampled(range(500), 10):
         generator = random.Random(seed)
         peer = Peer(max_frame_bytes=2000)
         data = generator.randbytes(generator.randrange(1, 400))

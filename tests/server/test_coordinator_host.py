@@ -1,19 +1,22 @@
 """Coordinators follow leadership: loaded when their partition is led here, gone when it is not, in any order."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
 from pykafkad import errors
-from pykafkad.clock import ManualClock
 from pykafkad.coordinator import record_codec
+from pykafkad.coordinator.events import MetadataChanged, TopicsDeleted
+from pykafkad.coordinator.offsets import CommittedOffset
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import TOPIC
-from pykafkad.effects import StoredRecord
+from pykafkad.effects import Append, Reply, SetTimer, StoredRecord
 from pykafkad.errors import StorageFailure
 from pykafkad.wire import messages
 from tests import seeds
 from tests.simulation.disk import MemoryDisk
+from tests.simulation.slow_clock import SlowClock
 from tests.simulation.world import NOTHING, World
 
 GROUPS = [f"group-{number}" for number in range(6)]
@@ -21,12 +24,10 @@ PARTITIONS = 3
 START_MS = 1_000
 
 
-class TickingClock(ManualClock):
-    """A slow machine: every look at the time takes a while, so that a turn has time for few steps."""
+class TickingClock(SlowClock):
+    """Slow from the start."""
 
-    def now(self):
-        self.advance(0.0003)
-        return super().now()
+    seconds = 0.0003
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +203,7 @@ def test_a_partition_without_enough_replicas_has_no_coordinator():
     assert world.connect().ask(commit_request("g", 1), 8) is NOTHING, "the follower does not have it"
 
 
-@pytest.mark.parametrize("tens", seeds.sampled(range(30), 10))
+@pytest.mark.parametrize("tens", seeds.sampled(range(30), 20))
 def test_what_is_acknowledged_survives_any_changes_of_leadership(tens):
     """Commits, reads and changes of leadership in any order, with a clock that makes loading take several turns."""
     world = make(clock=TickingClock(), seed=tens)
@@ -247,3 +248,129 @@ def change_leaders(world, drawn, seen):
     settle(world)
     for group in GROUPS:
         assert committed(peers[group].ask(fetch_request(group), 8)) == (0, acknowledged[group])
+
+
+def test_records_that_are_too_large_for_a_batch_are_refused():
+    """As in Kafka. The others go on, and so do the timers."""
+    world = make(message_max_bytes=1500)
+    peer = world.connect()
+    for number in range(40):
+        world.create_topic(f"topic-with-a-long-name-{number:020}")
+
+    def heartbeat(member, *topics):
+        request = messages.ConsumerGroupHeartbeatRequest(
+            group_id="h",
+            member_id=member,
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=topics,
+            topic_partitions=[],
+        )
+        return peer.ask(request, 1).error_code
+
+    names = sorted(set(world.broker.image.topics) - {TOPIC})
+    assert heartbeat("a", *names[:2]) == 0
+    assert heartbeat("b", *names) == errors.UNKNOWN_SERVER_ERROR
+    shard = world.broker.groups.runner_of(of("h")).machine
+    assert set(shard.groups["h"].members) == {"a"} and not peer.closed
+    assert code(peer.ask(commit_request("g", 5), 8)) == 0
+    world.advance(50, steps=5)
+    assert not shard.groups["h"].members
+    assert world.runtime.metrics.unexpected_errors == 0
+
+
+def test_a_group_with_many_offsets_is_not_served_while_it_is_deleted():
+    world = make()
+    fill(world, "g", 1)
+    runner = world.broker.groups.runner_of(of("g"))
+    runner.perform([Append(runner.machine.log, [record]) for record in many_offsets("g", 3_000)])
+    deleting, other = world.connect(), world.connect()
+    # The turn ends when nothing is left to be read, and the deletion needs further ones.
+    assert deleting.ask(messages.DeleteGroupsRequest(groups_names=["g"]), 2) is NOTHING
+    assert committed(other.ask(fetch_request("g"), 8)) == (errors.COORDINATOR_LOAD_IN_PROGRESS, None)
+    again = other.ask(messages.DeleteGroupsRequest(groups_names=["g"]), 2).results[0]
+    assert again.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+    for _ in range(10):
+        world.turn()
+    assert deleting.answers[0].results[0].error_code == 0
+    assert committed(other.ask(fetch_request("g"), 8)) == (0, -1)
+    lead(world, of("g"), False)
+    lead(world, of("g"), True)
+    settle(world)
+    machine = world.broker.groups.runner_of(of("g")).machine
+    assert machine.groups == {} and machine.offsets.by_group == {}, "the log says so, too"
+    assert world.runtime.metrics.unexpected_errors == 0
+
+
+def many_offsets(group, count):
+    """Records of as many partitions."""
+    offset = CommittedOffset(1, -1, "", START_MS, -1, bytes(16))
+    return [record_codec.offset_commit(group, "t", partition, offset) for partition in range(count)]
+
+
+def test_who_asked_for_refused_records_inside_this_process_is_told():
+    world = make(message_max_bytes=1500)
+    runner = world.broker.groups.runner_of(0)
+    record = record_codec.offset_commit("g", "t" * 2000, 0, None)
+    told = []
+    token = SimpleNamespace(abandon=told.append)
+    runner.perform(
+        [Append(runner.machine.log, [record]), Reply(token, None), SetTimer(("key",), world.runtime.now + 1)]
+    )
+    assert told == ["it was refused: UNKNOWN_SERVER_ERROR"]
+    assert world.runtime.timers.next_at() is not None and (runner, ("key",)) in world.runtime.timers._at
+
+
+def test_changes_of_the_metadata_during_a_load_are_told_once():
+    """However many there are: a load may take long."""
+    runner = make().broker.groups.runner_of(0)
+    told = []
+    runner.machine = SimpleNamespace(step=lambda event, now, now_ms: told.append(event) or [])
+    runner.is_loading = True
+    for number in range(1000):
+        runner.tell(MetadataChanged([f"topic-{number % 5}"], number == 7))
+        runner.tell(TopicsDeleted([(f"topic-{number % 5}", bytes(16))]))
+    runner._loaded(None)
+    _, deleted, changed = told
+    assert len(deleted.topics) == len(changed.topics) == 5 and changed.has_created
+
+
+def test_a_shard_is_loaded_with_what_was_appended_in_the_same_turn():
+    """It is in the log, but not in a file yet."""
+    world = make()
+    record = record_codec.offset_commit("g", "t", 0, CommittedOffset(7, -1, "", START_MS, -1, bytes(16)))
+    runner = world.broker.groups.runner_of(of("g"))
+    runner.perform([Append(runner.machine.log, [record])])
+    lead(world, of("g"), True)
+    settle(world)
+    assert world.broker.groups.runner_of(of("g")) is not runner
+    assert committed(world.connect().ask(fetch_request("g"), 8)) == (0, 7)
+
+
+def refuse(*args, **options):
+    raise StorageFailure("write", "x", "no room")
+
+
+def test_the_log_tells_of_members_once_their_records_are_written(monkeypatch):
+    """And of nothing when the write fails."""
+    lines = []
+    world = make(group_initial_rebalance_delay_ms=0)
+    world.broker.logs.sink = SimpleNamespace(line=lambda *line: lines.append(line))
+    request = messages.ConsumerGroupHeartbeatRequest(
+        group_id=GROUPS[0],
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    client = world.connect()
+    assert client.ask(request, 1).error_code == 0
+    told = [(level, name, event, fields["group"]) for level, name, event, fields in lines if name == "coordinator"]
+    assert told == [
+        ("info", "coordinator", event, GROUPS[0]) for event in ("member-joined", "rebalance-began", "rebalance-ended")
+    ]
+    lines.clear()
+    monkeypatch.setattr("pykafkad.log.partition_log.PartitionLog.append_records", refuse)
+    client.send(messages.ConsumerGroupHeartbeatRequest(group_id=GROUPS[0], member_id="m", member_epoch=-1), 1)
+    world.turn()
+    assert [event for _, name, event, _ in lines if name == "coordinator" and event.startswith("member")] == []

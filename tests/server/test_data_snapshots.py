@@ -366,6 +366,7 @@ def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
     assert world.runtime.stopping is None and numbers(world) == list(range(10))
 
 
+@pytest.mark.long
 def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, frozen_anew):
     """What is frozen for the collector at a start is garbage after the stop that goes back."""
     import gc
@@ -378,7 +379,7 @@ def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, froz
     first = None
     second = World(tmp_path / "data")
     second.broker.start = lambda **_: None
-    process._start(second.broker, [], None)
+    process._start(second.broker, [], (), (), None)
     assert gone() is None
 
 

@@ -154,7 +154,7 @@ def test_old_segments_of_a_log_that_nobody_opens_go_too(world, tmp_path, monkeyp
     log, kept, empty = (world.broker.partitions.get(name, 0) for name in ("t", "kept", "empty"))
     opened = []
     opens = LogFiles.load
-    monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
+    monkeypatch.setattr(LogFiles, "load", lambda each, *found: (opened.append(each.topic), opens(each, *found)))
     world.advance(31)
     assert sorted(opened) == ["kept", "t"] and not log.is_loaded
     world.advance(301)
@@ -182,7 +182,7 @@ def test_a_log_of_both_policies_that_nobody_opens_loses_its_only_segment_too(wor
     both, compacted = (world.broker.partitions.get(name, 0) for name in ("both", "compacted"))
     opened = []
     opens = LogFiles.load
-    monkeypatch.setattr(LogFiles, "load", lambda each: (opened.append(each.topic), opens(each)))
+    monkeypatch.setattr(LogFiles, "load", lambda each, *found: (opened.append(each.topic), opens(each, *found)))
     world.advance(31)
     assert not both.is_loaded and opened == (["both"] if enable == "true" else [])
     world.advance(301)

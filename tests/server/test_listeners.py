@@ -3,7 +3,7 @@
 import pytest
 
 from pykafkad.errors import ConfigError
-from pykafkad.server.listeners import Listener, parse, parse_address
+from pykafkad.server.listeners import Listener, endpoints, parse, parse_address
 
 
 def test_nothing_advertised_answers_with_the_way_the_caller_came():
@@ -41,7 +41,6 @@ def test_a_properties_file_of_a_combined_kafka_node_gives_its_broker_listeners()
         (["localhost:9092"], [], "NAME://HOST:PORT"),
         (["PLAINTEXT://localhost:99999"], [], "port from 0 to 65535"),
         (["PLAINTEXT://::1:9092"], [], "brackets"),
-        (["SSL://localhost:9092"], [], "only PLAINTEXT"),
         (["EXTRA://localhost:9092"], [], "add EXTRA:PLAINTEXT to listener.security.protocol.map"),
         (["PLAINTEXT://a:1", "PLAINTEXT://b:2"], [], "stands twice"),
         (["PLAINTEXT://a:1"], ["OTHER://b:2"], "OTHER is not among listeners"),
@@ -51,7 +50,17 @@ def test_a_properties_file_of_a_combined_kafka_node_gives_its_broker_listeners()
 )
 def test_impossible_listeners_say_what_is_allowed(listeners, advertised, said):
     with pytest.raises(ConfigError, match=said.replace(".", r"\.")):
-        parse(listeners, advertised, ["PLAINTEXT:PLAINTEXT", "SSL:SSL"], [])
+        parse(listeners, advertised, ["PLAINTEXT:PLAINTEXT"], [])
+
+
+def test_a_node_registers_the_security_protocol_of_each_listener():
+    found = parse(
+        ["PLAINTEXT://localhost:9092", "OUTSIDE://localhost:9093"], [], ["PLAINTEXT:PLAINTEXT", "OUTSIDE:ssl"], []
+    )
+    assert [(each.name, each.port, each.security_protocol) for each in endpoints(found)] == [
+        ("PLAINTEXT", 9092, 0),
+        ("OUTSIDE", 9093, 1),
+    ]
 
 
 @pytest.mark.parametrize("entry", ["EXTRA", "EXTRA:", ":PLAINTEXT", "EXTRA:TLS", ""])

@@ -72,7 +72,13 @@ def test_values_cannot_forge_lines(lines: _Lines, value: object, shown: str) -> 
 def test_long_values_are_cut(lines: _Lines) -> None:
     """A line has a limit; a traceback has a wider one."""
     logs.logger("x").info("e", v="a" * 10_000, traceback="b" * 10_000)
-    assert len(lines.texts[0]) < logs.VALUE_CHARACTERS + logs.TRACEBACK_CHARACTERS + 200
+    assert len(lines.texts[0]) < logs.VALUE_CHARACTERS + logs.LONG_VALUE_CHARACTERS + 200
+
+
+def test_all_settings_without_effect_are_named(lines: _Lines) -> None:
+    names = [f"a.setting.of.kafka.number.{number}" for number in range(40)]
+    logs.tell_settings(logs.logger("x"), [], names)
+    assert lines.texts[0].endswith(f' count=40 names="{" ".join(names)}"\n')
 
 
 def test_levels(lines: _Lines) -> None:
@@ -111,6 +117,23 @@ def test_a_flood_is_cut(lines: _Lines) -> None:
     clock.advance(1)
     logs.logger("x").info("e")
     assert "lines-dropped count=5" in lines.texts[-2]
+
+
+def test_lines_that_clients_cause_leave_room_for_others(lines: _Lines) -> None:
+    clock = ManualClock()
+    bounded = logs.BoundedLines(logs.process_logs(), "coordinator", clock)
+    for number in range(logs.BOUNDED_LINES_PER_SECOND + 7):
+        bounded.info("member-joined", {"number": number})
+    assert len(lines.texts) == logs.BOUNDED_LINES_PER_SECOND
+    clock.advance(1)
+    bounded.info("member-left", {})
+    assert [text.split()[2:] for text in lines.texts[-2:]] == [
+        ["coordinator", "lines-left-out", "count=7"],
+        ["coordinator", "member-left"],
+    ]
+    logs.configure("warning")
+    bounded.info("member-left", {})
+    assert len(lines.texts) == logs.BOUNDED_LINES_PER_SECOND + 2
 
 
 @pytest.mark.parametrize(

@@ -369,6 +369,7 @@ def test_what_is_unknown_is_never_thrown_away_by_a_snapshot(disk):
     assert not [name for name in disk.listdir(LOG) if name.endswith(metadata_snapshots._PART_SUFFIX)]
 
 
+@pytest.mark.long
 def test_a_stop_leaves_a_snapshot_when_the_next_start_would_read_more_than_that(disk):
     """Restarts elect every partition anew: their records would make each start longer than the one before."""
     world = start(disk)

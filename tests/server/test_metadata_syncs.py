@@ -6,7 +6,6 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
-from pykafkad.metadata import events
 from pykafkad.server.offload import Offload, outcome
 from pykafkad.wire import messages
 from tests.simulation.crash_disk import CrashDisk
@@ -165,9 +164,3 @@ def test_a_bug_in_what_follows_a_commit_ends_its_request_and_no_other(world, mon
     assert peers[0].answers[0].topics[0].error_code == errors.UNKNOWN_SERVER_ERROR
     sync(world)
     assert peers[1].answers[0].topics[0].error_code == 0
-
-
-def test_what_must_be_committed_at_once_is(world):
-    before = world.broker.image.offset
-    world.controller.submit_at_once(events.ChangeLogDirs(world.broker.node_id, None, [b"x" * 16]))
-    assert world.broker.image.offset > before and world.controller.sync_offload.work() == 0

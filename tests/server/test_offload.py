@@ -36,6 +36,37 @@ def test_a_job_runs_on_another_thread_and_its_result_is_taken_on_the_loop(loop: 
     loop.offload.close()
 
 
+def test_without_a_thread_a_job_runs_at_once_and_its_result_is_taken_on_the_loop(loop: Loop) -> None:
+    results: list[object] = []
+    loop.offload.has_thread = False
+    loop.offload.submit(threading.get_ident, results.append)
+    assert loop.woken.is_set() and results == []
+    loop.offload.finished()
+    assert results == [threading.get_ident()]
+
+
+def test_what_another_thread_posts_runs_on_the_loop(loop: Loop) -> None:
+    results: list[object] = []
+    thread = threading.Thread(target=loop.offload.post, args=(lambda _: results.append(threading.get_ident()),))
+    thread.start()
+    thread.join()
+    assert loop.woken.is_set() and results == []
+    loop.offload.finished()
+    assert results == [threading.get_ident()]
+
+
+def test_a_thread_that_nobody_waits_for_ends_with_its_job(loop: Loop) -> None:
+    results: list[object] = []
+    loop.offload.submit(threading.current_thread, results.append)
+    loop.offload.end_alone()
+    assert loop.woken.wait(SOON_SECONDS)
+    loop.offload.finished()
+    (thread,) = results
+    assert isinstance(thread, threading.Thread)
+    thread.join(SOON_SECONDS)
+    assert not thread.is_alive()
+
+
 def test_an_exception_is_a_result(loop: Loop) -> None:
     results: list[object] = []
     loop.offload.submit(lambda: 1 // 0, results.append)

@@ -1,5 +1,6 @@
 """A peer's limits, its failures and its patience, over the simulated network."""
 
+import errno
 import random
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from pykafkad.server.runtime import Runtime
 from pykafkad.wire import frames, messages
 from tests.simulation.cluster import Cluster
 from tests.simulation.echo import EchoNode
+from tests.simulation.network import Link
 
 ADDRESS = ("b", 9092)
 
@@ -195,6 +197,40 @@ def test_a_bug_in_what_an_answer_leads_to_is_no_other_requests(cluster):
     ask(peer, 2, outcomes)
     cluster.run(1.0)
     assert told(outcomes) == [b"2"] and cluster.runtimes["a"].metrics.unexpected_errors == 1
+
+
+def test_what_a_peer_does_not_read_yet_does_not_keep_its_answers_from_being_read(cluster):
+    """Each side of a connection has more to send than fits into its windows. If both waited for the other to read, no
+    request would ever be answered."""
+    cluster.network.set_usual_link(Link(delay=0.001, window_bytes=20_000))
+    serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    texts = [str(number) * 100_000 for number in range(5)]
+    for text in texts:
+        cluster.runtimes["a"].begin_turn()
+        peer.send(messages.SaslAuthenticateRequest(auth_bytes=text.encode()), outcomes.append)
+    cluster.run(60.0)
+    assert told(outcomes) == [text.encode() for text in texts]
+
+
+@pytest.mark.parametrize("call", [1, 2], ids=["the attempt", "the connection"])
+def test_a_connection_that_cannot_be_waited_for_is_tried_again(cluster, call):
+    """The system limits how many descriptors a user waits for."""
+    serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    poller = cluster.runtimes["a"].reactor._poller
+    register, calls = poller.register, []
+
+    def refuse_one(fileno, mask):
+        calls.append(fileno)
+        if len(calls) == call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        register(fileno, mask)
+
+    poller.register = refuse_one
+    ask(peer, 1, outcomes)
+    cluster.run(5.0)
+    assert told(outcomes) == [b"1"] and len(calls) == call + 2
 
 
 def test_through_real_sockets():

@@ -153,20 +153,20 @@ def test_what_cannot_be_made_is_offline(world):
 def test_answers_keep_their_order_in_time():
     """An answer leaves when those before it were made, whatever is added meanwhile."""
     planned, made, said = [], [], []
-    openings = PendingPartitions(planned.append, lambda: 0.0, lambda topic, index: made.append((topic, index)))
-    openings.after(lambda: said.append("none waits"))
+    pending = PendingPartitions(planned.append, lambda: 0.0, lambda topic, index: made.append((topic, index)))
+    pending.after(lambda: said.append("none waits"))
     for index in range(PER_TURN + 1):
-        openings.add("t", index)
-    openings.after(lambda: said.append("t"))
+        pending.add("t", index)
+    pending.after(lambda: said.append("t"))
     for index in range(PER_TURN):
-        openings.add("u", index)
-    openings.after(lambda: said.append("u"))
+        pending.add("u", index)
+    pending.after(lambda: said.append("u"))
     assert said == ["none waits"] and len(planned) == 1
-    openings.fired("")
+    pending.fired("")
     assert said == ["none waits"] and len(made) == PER_TURN and len(planned) == 2
-    openings.fired("")
+    pending.fired("")
     assert said == ["none waits", "t"] and len(made) == 2 * PER_TURN
-    openings.finish()
+    pending.finish()
     assert said == ["none waits", "t", "u"] and len(made) == 2 * PER_TURN + 1
 
 
@@ -180,10 +180,10 @@ def test_a_slow_disk_gets_less_done(cost, expected):
         made.append(index)
         clock[0] += cost
 
-    openings = PendingPartitions(lambda key: None, lambda: clock[0], make)
+    pending = PendingPartitions(lambda key: None, lambda: clock[0], make)
     for index in range(2 * PER_TURN):
-        openings.add("t", index)
-    openings.fired("")
+        pending.add("t", index)
+    pending.fired("")
     assert made == list(range(expected))
-    openings.finish()
+    pending.finish()
     assert made == list(range(2 * PER_TURN))

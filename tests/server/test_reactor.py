@@ -1,5 +1,6 @@
 """The loop against real sockets, turned by hand in this thread."""
 
+import errno
 import os
 import select
 import socket
@@ -261,6 +262,23 @@ def test_the_last_request_of_a_long_line_is_served_without_another_event(listeni
     client.sendall(frame(b"x") * (FRAMES_PER_TURN * 5 + 1))
     size = 5 * (FRAMES_PER_TURN * 5 + 1)
     assert len(received(listening, client, size)) == size
+    client.close()
+
+
+def test_a_connection_that_cannot_be_waited_for_is_refused_and_the_loop_goes_on(listening):
+    """Linux limits how many descriptors a user waits for; other systems tell only now of a peer that has gone."""
+    poller = listening.reactor._poller
+
+    def refuse(fileno, mask):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    listening.reactor._poller = SimpleNamespace(register=refuse, poll=poller.poll)
+    connect(listening).close()
+    listening.reactor._poller = poller
+    assert listening.metrics.connections_refused == 1 and not listening.connections
+    client = connect(listening)
+    client.sendall(frame(b"hello"))
+    assert received(listening, client, 9) == frame(b"hello")
     client.close()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.server import session as session_module
-from pykafkad.server.session import ANONYMOUS, AUTHENTICATE, HANDSHAKE, READY, STAGES, Sessions
+from pykafkad.server.session import ANONYMOUS, AUTHENTICATE, EXPIRED, FAILED, READY, STAGES, TOKENS, VERSIONS, Sessions
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.world import NOTHING, World
@@ -39,7 +39,7 @@ def test_without_an_authorizer_everybody_may_do_everything_on_the_fast_paths() -
 
 
 def test_an_authorizer_is_asked_once_for_each_question_until_the_acls_change() -> None:
-    """With the principal and the address, which has no port and no brackets."""
+    """With the principal and the address, which has no port and no brackets and is written as ACLs have it."""
     authorizer = Asked()
     sessions = Sessions({}, authorizer)
     one, other = sessions.open("listener", "127.0.0.1:1"), sessions.open("listener", "[::1]:2")
@@ -47,7 +47,7 @@ def test_an_authorizer_is_asked_once_for_each_question_until_the_acls_change() -
         assert one.allowed("Read", "Topic", "t") and other.allowed("Read", "Topic", "t")
     assert authorizer.questions == [
         (ANONYMOUS, "127.0.0.1", "Read", "Topic", "t"),
-        (ANONYMOUS, "::1", "Read", "Topic", "t"),
+        (ANONYMOUS, "0:0:0:0:0:0:0:1", "Read", "Topic", "t"),
     ]
     authorizer.allows = False
     assert one.allowed("Read", "Topic", "t") and not one.allowed("Write", "Topic", "t")
@@ -72,38 +72,37 @@ def test_one_who_logs_in_has_no_fast_paths_and_is_judged_anew() -> None:
     """Fast paths look at no stage, and a decision is of one principal."""
     authorizer, fast_paths = Asked(), {1: lambda *_: True}
     session = Sessions(fast_paths, None).open("listener", "127.0.0.1:1")
-    session.advance(HANDSHAKE)
     session.advance(AUTHENTICATE)
     assert session.fast_paths == {}
     session.advance(READY)
     assert session.fast_paths is fast_paths
     session = Sessions({}, authorizer).open("listener", "127.0.0.1:1")
     for principal in ("User:a", "User:b"):
-        for stage in (HANDSHAKE, AUTHENTICATE, READY):
+        for stage in (AUTHENTICATE, READY):
             session.advance(stage)
-        session.principal = principal
+        session.identify(principal)
         assert session.allowed("Read", "Topic", "t")
     assert [question[0] for question in authorizer.questions] == ["User:a", "User:b"]
 
 
 def test_the_stages_of_a_login_follow_their_table() -> None:
-    """From the handshake to ready and, to log in again, back; not past the authentication."""
+    """From the tokens to ready and, to log in again, back; not past the authentication."""
     session = Sessions({}, None).open("listener", "127.0.0.1:1")
-    for stage in (HANDSHAKE, AUTHENTICATE, AUTHENTICATE, READY):
+    for stage in (AUTHENTICATE, AUTHENTICATE, READY, EXPIRED, TOKENS, READY, EXPIRED):
         session.advance(stage)
-    session.advance(HANDSHAKE)
-    with pytest.raises(ValueError, match="ready does not follow handshake"):
+    with pytest.raises(ValueError, match="ready does not follow expired"):
         session.advance(READY)
-    assert {following for row in STAGES.values() for following in row} == set(STAGES)
+    session.advance(FAILED)
+    assert {following for row in STAGES.values() for following in row} == set(STAGES) - {VERSIONS}
 
 
 def test_before_the_login_only_its_own_apis_are_answered(tmp_path: Path) -> None:
     """Others close the connection, as Kafka does."""
     peer = World(tmp_path).connect()
-    peer.connection.session.stage = HANDSHAKE
+    peer.connection.session.stage = VERSIONS
     assert peer.ask(messages.ApiVersionsRequest(), 2).error_code == 0
     assert peer.ask(messages.MetadataRequest(topics=[]), 12) is NOTHING
-    assert "in stage handshake of the login" in peer.closed
+    assert "in stage versions of the login" in peer.closed
 
 
 def test_an_authorizer_watches_produce_and_fetch_of_the_common_shape(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pykafkad import errors
 from pykafkad.coordinator import transaction_records
 from tests.handlers.transaction_requests import Producer
 from tests.simulation.disk import MemoryDisk
+from tests.simulation.slow_clock import SlowClock
 from tests.simulation.world import World
 
 
@@ -69,3 +70,24 @@ def test_records_are_written_in_the_finalized_version(disk, producer, level):
     )
     _, value = world.broker.transactions.encode(record)
     assert value[:2] == (b"\0\1" if level else b"\0\0")
+
+
+def test_the_end_of_a_large_transaction_takes_several_turns(disk, monkeypatch):
+    """Its markers must not hold the loop."""
+    monkeypatch.setattr("pykafkad.server.transaction_markers.AT_ONCE", 10)
+    clock = SlowClock()
+    world = World("/data", disk=disk, clock=clock)
+    world.create_topic("t", 100)
+    producer = Producer(world, world.connect()).find()
+    assert producer.init() == "NONE"
+    assert set(producer.add(*range(100))) == {"NONE"}
+    clock.seconds = 0.0003
+    assert producer.end() == "NONE"
+    (transaction,) = [each for shard in world.broker.transactions.shards() for each in shard.transactions.values()]
+    turns = 0
+    while transaction.state != "CompleteCommit":
+        assert transaction.state == "PrepareCommit"
+        world.turn()
+        turns += 1
+    assert turns >= 2
+    assert {world.broker.partitions.get("t", index).end_offset for index in range(100)} == {1}

@@ -45,12 +45,24 @@ def change(base: config.Settings, *, one_broker: bool = True, **values: str | No
         ({"max_connections_per_ip": "0"}, "max.connections.per.ip"),
         ({"max_connections_per_ip_overrides": "127.0.0.1"}, "max.connections.per.ip.overrides"),
         ({"connections_max_idle_ms": "100"}, "connection.failed.authentication.delay.ms"),
+        (
+            {"principal_builder_class": "my.Builder"},
+            "principal.builder.class",
+        ),
+        ({"ssl_engine_factory_class": "my.Tls"}, "ssl.engine.factory.class"),
+        ({"listener_name_x_ssl_engine_factory_class": "my.Tls"}, "listener.name.x.ssl.engine.factory.class"),
     ],
 )
 def test_contradicting_settings_are_refused_at_start(values, named):
     """The error names the setting and its origin."""
     with pytest.raises(ConfigError, match=rf"{named}: "):
         settings(**values)
+
+
+def test_who_names_a_java_class_is_told_what_to_use_instead():
+    with pytest.raises(ConfigError, match=r"names the Java class my\.Builder, .* remove it: ssl\.principal"):
+        settings(principal_builder_class="my.Builder")
+    settings(principal_builder_class=config.ROWS[config.BROKER]["principal.builder.class"].default)
 
 
 def test_compatible_settings_are_accepted():

@@ -13,6 +13,7 @@ import pytest
 from pykafkad import config
 from pykafkad.errors import INVALID_CONFIG, INVALID_REQUEST, KafkaError
 from pykafkad.settings import entries, sources
+from tests.rows import in_turn
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "kafka_4_3_1"
 
@@ -139,11 +140,7 @@ def _changes() -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in _changes() if row[3] not in NOT_CHECKED],
-    ids=lambda row: f"{row[0]}-{row[1]}-{row[3]}={row[4]}",
-)
+@in_turn("row", [row for row in _changes() if row[3] not in NOT_CHECKED])
 def test_live_changes_are_answered_as_by_kafka(row: tuple[str, ...]) -> None:
     """Every change that the real broker was sent gets the same answer, error and sentence."""
     kind, resource, _, name, text, result, *sentence = row

@@ -14,15 +14,18 @@ import pytest
 
 from pykafkad.errors import ProtocolError
 from pykafkad.wire import compiler, messages, notation, primitives, stub
+from tests import seeds
+from tests.rows import in_turn
 from tests.wire.values import Values, every_version
 
 NAMES = messages.all_names()
+SOME_NAMES = seeds.sampled(NAMES, 5)
 
 
 # Round trips of every message and version.
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_turn("name", NAMES)
 def test_every_version_round_trips(name):
     """Values stay the same through encoding and decoding, also with bytes around them.
 
@@ -30,7 +33,7 @@ def test_every_version_round_trips(name):
     """
     cls = messages.stored_class(name)
     for version in messages.valid_versions(cls):
-        for seed in range(3):
+        for seed in seeds.sampled(range(3), 3):
             message = Values((name, version, seed)).message(cls, version)
             data = bytes(messages.encode(message, version))
             decoded, end = messages.decoder(cls, version)(b"##" + data + b"##", 2)
@@ -51,7 +54,7 @@ def drain(generator):
         count += 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_turn("name", SOME_NAMES)
 def test_the_incremental_form_gives_the_same_result(name):
     """The generators for long messages give the results of the plain functions."""
     cls = messages.stored_class(name)
@@ -255,7 +258,7 @@ def test_errors_of_malformed_bytes_name_the_field(name, version, text, reason):
         messages.decoder(messages.stored_class(name), version)(bytes.fromhex(text.replace(" ", "")), 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_turn("name", SOME_NAMES)
 def test_a_truncated_message_is_an_error(name):
     """A message that ends early is a `ProtocolError` at every possible end."""
     cls = messages.stored_class(name)
@@ -276,7 +279,7 @@ def test_a_truncated_large_message_is_an_error_at_every_byte():
                 messages.decoder(messages.FetchRequest, version)(data[:end], 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_turn("name", SOME_NAMES)
 def test_flipped_bytes_give_a_value_or_a_protocol_error(name):
     """Damage anywhere decodes to some value or raises `ProtocolError`, never another exception."""
     cls = messages.stored_class(name)

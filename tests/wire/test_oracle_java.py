@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from pykafkad.wire import messages, notation
+from tests.rows import in_turn
 from tests.wire.values import RANGES, Values
 
 with open(os.path.join(os.path.dirname(__file__), "java_records.txt"), encoding="ascii") as stream:
@@ -56,7 +55,7 @@ def test_every_version_of_the_internal_logs_has_a_line():
     assert {(name, version) for name, version, _ in LINES} == wanted
 
 
-@pytest.mark.parametrize(("name", "version", "text"), LINES, ids=lambda value: value[:30])
+@in_turn("name, version, text", LINES)
 def test_our_bytes_equal_kafkas(name, version, text):
     """The message that counts upwards encodes to the line's bytes, and they decode to the message."""
     cls = messages.stored_class(name)

@@ -117,6 +117,7 @@ def test_every_version_byte_equal_with_kafka_python(name):
             _compare(name, version, _Values((name, version, seed)))
 
 
+@pytest.mark.long
 @hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
 @given(
     st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]),

@@ -104,7 +104,7 @@ def _compare(name: str, version: int, values: Values) -> None:
     assert messages.decode(cls, version, out.getvalue()) == message
 
 
-@pytest.mark.parametrize("name", seeds.sampled(SHARED, 4))
+@pytest.mark.parametrize("name", seeds.sampled(SHARED, 8))
 def test_every_version_byte_equal_with_kio(name):
     """The values are seeded, so that every version is always tried."""
     for version in _shared_versions(name):
@@ -112,6 +112,7 @@ def test_every_version_byte_equal_with_kio(name):
             _compare(name, version, _Values((name, version, seed)))
 
 
+@pytest.mark.long
 @hypothesis_settings(max_examples=examples(EXAMPLES), deadline=None)
 @given(
     st.sampled_from([(name, version) for name in SHARED for version in _shared_versions(name)]),

@@ -1,0 +1,291 @@
+"""The logins at a listener with SASL: what a broker does with the frames of connections that have not logged in.
+
+The order of requests and the errors are those of Kafka's SaslServerAuthenticator. What the exchanges say stands in
+`pykafkad/sasl/`, the stages in `session.py`, the two requests of a login in `handlers/sasl_handshake.py` and
+`handlers/sasl_authenticate.py`. A broker without such a listener does not import this module.
+"""
+
+from __future__ import annotations
+
+from os import urandom
+from struct import Struct
+
+from pykafkad import errors
+from pykafkad.config import LISTENER_PREFIX
+from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.handlers.context import DEFERRED
+from pykafkad.metadata import credentials
+from pykafkad.sasl.login import Login
+from pykafkad.sasl.offer import Offer
+from pykafkad.sasl.scram import Credential
+from pykafkad.sasl.step import DONE, REFUSED
+from pykafkad.server.session import (
+    AUTHENTICATE,
+    EXPIRED,
+    FAILED,
+    HANDSHAKE,
+    OTHER_MECHANISM,
+    READY,
+    TOKENS,
+    VERSIONS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.config import Settings
+    from pykafkad.metadata.image import Image
+    from pykafkad.sasl.jwks import Keys
+    from pykafkad.sasl.step import Step
+    from pykafkad.sasl.token_rules import Endpoint
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.connection import Connection
+    from pykafkad.server.dispatch import Dispatcher
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.runtime import Runtime
+
+LAST_WORD_SECONDS = 0.02
+"""The time from the answer to a refused login to the end of its connection. Clients that find the end together with the
+answer tell their users of a lost connection, and not what was wrong."""
+
+LOGIN_SECONDS = 60.0
+"""A connection that has not logged in by then is closed, however slowly its bytes come."""
+
+REFUSED_REQUEST_BYTES = 4 * 1024
+"""A larger request in place of a login is not answered: to read it and to answer each of its rows takes long."""
+
+_READ = ("sasl.", "connections.max.reauth.ms")
+"""How the settings begin that logins read. Others of a listener, as its certificates, change without new logins."""
+
+_SIZE = Struct(">i")
+_KEY = Struct(">h")
+_SASL_AUTHENTICATE = 36
+
+
+class Logins:
+    """The logins at one listener: `begin` with each connection that it accepted."""
+
+    __slots__ = ("_delay_seconds", "_keys", "dispatcher", "offer", "runtime")
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        listener: str,
+        image: Callable[[], Image],
+    ) -> None:
+        """`image()` holds the users of SCRAM. Raises ConfigError for what the settings of `listener` lack."""
+        self.runtime = runtime
+        self.dispatcher = dispatcher
+        self._delay_seconds = settings.connection_failed_authentication_delay_ms / 1000
+
+        def find(mechanism: str, user: str) -> Credential | None:
+            record = credentials.find(image(), mechanism, user)
+            if record is None:
+                return None
+            salt, stored_key, server_key = (bytes(each) for each in (record.salt, record.stored_key, record.server_key))
+            return Credential(salt, stored_key, server_key, record.iterations)
+
+        def tell(reason: str) -> None:
+            runtime.logs.debug("server", "token-refused", listener=listener, reason=reason)
+
+        self._keys: Keys | None = None
+
+        def open_keys(endpoint: Endpoint) -> Keys:
+            from pykafkad.server import jwks_source
+
+            self._keys = jwks_source.open_keys(runtime, endpoint)
+            return self._keys
+
+        self.offer = Offer(settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys)
+
+    def close(self) -> None:
+        """Others take their place, before there was a connection."""
+        if self._keys is not None:
+            self._keys.close()
+
+    def begin(self, connection: Connection) -> None:
+        """Serve nothing but a login on the connection."""
+        connection.session.begin_login(ConnectionLogin(self, connection))
+        # The key of its deadline is the negative of its id: the id itself is the key of the login's expiry.
+        self.runtime.timers.set((self, -connection.id), self.runtime.now + LOGIN_SECONDS)
+
+    def end_badly(self, connection: Connection, problem: str, answer: Callable[[], object]) -> None:
+        """A moment after the login was refused, call `answer`, and close the connection; nothing is served until
+        then."""
+        session = connection.session
+        session.advance(FAILED)
+        assert session.login is not None
+        reason = session.login.refusal = f"login refused: {problem}"
+        call_later = self.runtime.call_later
+
+        def end() -> None:
+            answer()
+            call_later(LAST_WORD_SECONDS, lambda: connection.close(reason))
+
+        call_later(self._delay_seconds, end)
+
+    def expire_later(self, connection: Connection, lifetime_ms: int) -> None:
+        """The connection's login counts so long from now."""
+        self.runtime.timers.set((self, connection.id), self.runtime.now + lifetime_ms / 1000)
+
+    def ended(self, connection: Connection) -> None:
+        """The connection is gone, and its login need not end or expire."""
+        self.runtime.timers.cancel((self, connection.id))
+        self.runtime.timers.cancel((self, -connection.id))
+
+    def fired(self, key: int) -> None:
+        """The login of a connection has expired, or should have ended. Who logs in again at the moment of the expiry
+        will get a new time."""
+        connection = self.runtime.reactor.connection(abs(key))
+        if connection is None:
+            return
+        session = connection.session
+        if key < 0:
+            assert session.login is not None
+            if not session.login.has_succeeded and session.stage is not FAILED:
+                connection.close(f"no login within {LOGIN_SECONDS:g} s")
+        elif session.stage is READY:
+            session.advance(EXPIRED)
+
+
+def prepare(broker: Broker, listener: Listener, found: dict[Listener, Logins]) -> None:
+    """Put the logins of a listener, as the settings are now, into `found`. Where live settings cannot be, those of
+    before stay. Raises ConfigError or StartFailure."""
+    mine = (f"{LISTENER_PREFIX}{listener.name.lower()}.", "sasl.")
+    if listener in found and not any(
+        name.startswith(mine) and any(f".{each}" in f".{name}" for each in _READ)
+        for name in broker.settings.dynamic_broker
+    ):
+        return
+    try:
+        logins = Logins(broker.runtime, broker.dispatcher, broker.settings, listener.name, lambda: broker.image)
+    except (ConfigError, StartFailure) as error:
+        if listener not in found:
+            raise
+        broker.logs.error("server", "live-settings-ignored", listener=listener.name, reason=error)
+        return
+    if listener in found:
+        found[listener].close()
+    found[listener] = logins
+
+
+class ConnectionLogin:
+    """The login of one connection, as its session and the handlers of the login's requests see it."""
+
+    __slots__ = ("_login", "_logins", "_usual_frame_bytes", "refusal")
+
+    def __init__(self, logins: Logins, connection: Connection) -> None:
+        self.refusal: str | None = None
+        """Why it was refused, also where the client ends the connection first; None while it was not."""
+        self._logins = logins
+        self._login = Login(logins.offer)
+        self._usual_frame_bytes = connection.max_frame_bytes
+        self._guard(connection)
+
+    def _guard(self, connection: Connection) -> None:
+        connection.guard(self.serve, min(self._logins.offer.max_receive_bytes, self._usual_frame_bytes))
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """Serve the frame `view[start:end]` of a connection that has not logged in, or logs in again."""
+        stage = connection.session.stage
+        if stage is TOKENS:
+            self._take_frame(connection, bytes(view[start:end]))
+        elif stage is OTHER_MECHANISM:
+            self._logins.end_badly(connection, "a mechanism other than before, on re-authentication", _nothing)
+        elif stage is AUTHENTICATE and end - start >= 2 and _KEY.unpack_from(view, start)[0] != _SASL_AUTHENTICATE:
+            self._refuse_other(connection, memoryview(bytes(view[start:end])))
+        elif stage is not FAILED:
+            self._logins.dispatcher.serve(connection, view, start, end)
+
+    def _take_frame(self, connection: Connection, token: bytes) -> None:
+        """A token without a header, as it follows SaslHandshake 0; so is the answer."""
+        step = self.step(connection, token)
+        if step.outcome == REFUSED:
+            self._logins.end_badly(connection, step.problem, _nothing)
+        else:
+            connection.put([_SIZE.pack(len(step.token)) + step.token])
+
+    def _refuse_other(self, connection: Connection, frame: memoryview) -> None:
+        """Another request than SaslAuthenticate: it gets an error, and the connection ends."""
+        dispatcher = self._logins.dispatcher
+        if len(frame) > REFUSED_REQUEST_BYTES:
+            connection.close(f"a request of {len(frame)} bytes during SASL authentication")
+            return
+        context = dispatcher.begin_refusal(connection, frame)
+        if context is not None:
+            self._logins.end_badly(
+                connection,
+                f"{context.row.name} during SASL authentication",
+                lambda: dispatcher.finish_with_error(context, errors.ILLEGAL_SASL_STATE),
+            )
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether it is known who the client is. The name does not say: a user may be called ANONYMOUS."""
+        return self._login.principal is not None
+
+    # --- for the handlers -------------------------------------------------------------------------------------------
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """What the listener offers."""
+        return self._login.mechanisms
+
+    def versions_told(self, connection: Connection) -> None:
+        """The client knows the versions now: it is not told again before the login."""
+        if connection.session.stage is VERSIONS:
+            connection.session.advance(HANDSHAKE)
+
+    def may_begin(self, connection: Connection) -> bool:
+        """Whether the connection may name a mechanism now. One whose login has expired is closed if it may not."""
+        stage = connection.session.stage
+        if stage in (VERSIONS, HANDSHAKE) or self._login.may_begin_again(self._logins.runtime.now):
+            return True
+        if stage is EXPIRED:
+            connection.close("its login has expired")
+        return False
+
+    def choose(self, connection: Connection, mechanism: str, is_framed: bool) -> None:
+        """Begin an exchange of one of `mechanisms`; its tokens come in requests, or (`is_framed` is false) bare."""
+        self._guard(connection)
+        goes_on = self._login.choose(mechanism)
+        connection.session.advance(OTHER_MECHANISM if not goes_on else AUTHENTICATE if is_framed else TOKENS)
+
+    @property
+    def session_lifetime_ms(self) -> int:
+        """How long a login that has succeeded counts, as clients are told: 0 also for one without end."""
+        return self._login.session_lifetime_ms or 0
+
+    def takes_tokens(self, connection: Connection) -> bool:
+        """Whether an exchange is under way."""
+        return connection.session.stage is AUTHENTICATE
+
+    def step(self, connection: Connection, token: bytes) -> Step:
+        """Hand on a token of the client. After the last one everything is served."""
+        step = self._login.step(token)
+        if step.outcome == DONE:
+            session = connection.session
+            assert self._login.principal is not None
+            session.identify(self._login.principal)
+            session.advance(READY)
+            connection.guard(connection.owner.serve, self._usual_frame_bytes)
+            if self._login.session_lifetime_ms is not None:
+                self._logins.expire_later(connection, self._login.session_lifetime_ms)
+        return step
+
+    def refuse(self, connection: Connection, token: object, answer: object, problem: str) -> object:
+        """Answer the request of `token` a moment later, and end the connection; what the handler returns. Who has
+        logged in before and now names an unknown mechanism gets no answer, as in Kafka."""
+        if connection.session.stage in (READY, EXPIRED):
+            self.refusal = f"login refused: {problem}"
+            connection.close(self.refusal)
+            return None
+        self._logins.end_badly(connection, problem, lambda: self._logins.runtime.replies.reply(token, answer))
+        return DEFERRED
+
+
+def _nothing() -> None:
+    """The client is told nothing."""

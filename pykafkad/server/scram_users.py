@@ -1,0 +1,83 @@
+"""Users of SCRAM that a command line names, stored as an administrator would store them; and the secret that the
+cluster needs for those who do not exist."""
+
+from __future__ import annotations
+
+from os import urandom
+
+from pykafkad.metadata import credentials, events
+from pykafkad.metadata.configs import SET
+from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.sasl.offer import SECRET_BYTES
+from pykafkad.sasl.scram import HASHES, USUAL_ITERATIONS, usual_salt
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pykafkad.metadata.image import Image
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.controller_node import ControllerNode
+
+SECRET = "pykafkad.sasl.scram.secret"
+
+_SALT_BYTES = 18
+
+
+def add(controller: ControllerNode, users: Sequence[tuple[str, str, str]], token: Any) -> None:
+    """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored. The
+    answer goes to `token`."""
+    wanted = []
+    for name, password, mechanism in users:
+        if mechanism in HASHES and not _is_stored(controller.image, name, password, mechanism):
+            salt = usual_salt(urandom(_SALT_BYTES))
+            wanted.append(
+                messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+                    name=name,
+                    mechanism=credentials.NUMBERS[mechanism],
+                    iterations=USUAL_ITERATIONS,
+                    salt=salt,
+                    salted_password=_salted(password, mechanism, salt, USUAL_ITERATIONS),
+                )
+            )
+    # A request may name a user once.
+    while wanted:
+        names = {each.name: each for each in wanted}
+        wanted = [each for each in wanted if names[each.name] is not each]
+        controller.submit(events.AlterUserScramCredentials(token, [], list(names.values())))
+
+
+def share_secret(broker: Broker) -> None:
+    """Store what the salts of users that do not exist are made of, if the cluster has none and a listener offers
+    SCRAM."""
+    offered = {name for logins in broker.socket_server.logins.values() for name in logins.offer.mechanisms}
+    if offered.isdisjoint(HASHES) or broker.settings.pykafkad_sasl_scram_secret:
+        return
+    changes = [(TYPE_BROKER, "", [(SECRET, SET, urandom(SECRET_BYTES).hex())])]
+    broker.controller.submit(events.AlterConfigs(_NoAnswer(), changes, incremental=True))
+
+
+class _NoAnswer:
+    """A token for which nobody waits."""
+
+    __slots__ = ()
+
+    def deliver(self, message: object) -> None:
+        """Nobody waits."""
+
+
+def _is_stored(image: Image, name: str, password: str, mechanism: str) -> bool:
+    record = credentials.find(image, mechanism, name)
+    if record is None:
+        return False
+    salted = _salted(password, mechanism, bytes(record.salt), record.iterations)
+    keys = credentials.keys(credentials.NUMBERS[mechanism], salted)
+    return keys == (bytes(record.stored_key), bytes(record.server_key))
+
+
+def _salted(password: str, mechanism: str, salt: bytes, iterations: int) -> bytes:
+    import hashlib
+
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode("utf-8", "surrogateescape"), salt, iterations)

@@ -1,0 +1,364 @@
+"""A wire trace: the last requests of a broker's clients, with their answers, as bytes in a bounded ring.
+
+A broker without a trace does not know of this module: its connections, its fast paths and its dispatcher are as ever,
+but for one look at `Runtime.trace` with each answer that no fast path gives. `start` puts itself in front of what
+serves; `stop` takes itself away. Secrets never enter the ring (`trace_secrets.py`); `trace_formats.py` and `pcap.py`
+show what is in it."""
+
+from __future__ import annotations
+
+from collections import deque, namedtuple
+from struct import Struct
+
+from pykafkad.errors import ProtocolError, StorageFailure
+from pykafkad.handlers import table
+from pykafkad.server import trace_secrets
+from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID
+from pykafkad.wire import frames, messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.connection import Chunk, Connection
+    from pykafkad.server.dispatch import ServedContext
+    from pykafkad.server.session import FastPath, FastPathsOf
+
+    Serve = Callable[[Connection, memoryview, int, int], None]
+
+EXCHANGES = 10_000
+RING_BYTES = 16 * 1024 * 1024
+"""The most that is kept: of exchanges, and of their bytes. The oldest ones go first."""
+FRAME_BYTES = 32 * 1024
+"""The most that is kept of one request or answer."""
+
+_START = Struct(">hhi")
+_CORRELATION_ID = Struct(">i")
+_EXEMPT = Struct(">h").pack(len(EXEMPT_CLIENT_ID)) + EXEMPT_CLIENT_ID.encode()
+_CLIENT_ID_POSITION = 8
+
+Exchange = namedtuple(
+    "Exchange",
+    (
+        "connection_id",
+        "peer",
+        "local_address",
+        "time_ms",
+        "duration_ms",
+        "key",
+        "version",
+        "correlation_id",
+        "client_id",
+        "request",
+        "request_bytes",
+        "answer",
+        "answer_bytes",
+    ),
+)
+Exchange.__doc__ = """A request and its answer, or None where there was none yet. `request` and `answer` are frames
+without their size, as far as they are kept; `request_bytes` and `answer_bytes` say how long they were, without secrets.
+`time_ms` is the wall clock's at the request, with its fractions. `client_id` is empty where the frame tells it."""
+
+
+class _Open:
+    """An exchange that is being recorded."""
+
+    __slots__ = (
+        "answer",
+        "answer_bytes",
+        "began",
+        "client_id",
+        "connection_id",
+        "ended",
+        "head",
+        "local_address",
+        "peer",
+        "request",
+        "request_bytes",
+    )
+
+    def __init__(self, connection: Connection, began: float, head: tuple[int, int, int], request_bytes: int) -> None:
+        self.connection_id = connection.id
+        self.peer = connection.peer
+        self.local_address = connection.local_address
+        self.began = began
+        self.ended: float | None = None
+        self.head = head
+        self.client_id = ""
+        self.request = b""
+        self.request_bytes = request_bytes
+        self.answer: bytes | None = None
+        self.answer_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return len(self.request) + len(self.answer or b"")
+
+
+class WireTrace:
+    """The trace of one broker. All methods are called on the loop."""
+
+    def __init__(self, broker: Broker, before: WireTrace | None = None) -> None:
+        """`before` is that of the broker whose place this one takes: what it has recorded stays."""
+        self._broker = broker
+        self._clock = broker.runtime.clock
+        self._wall_ms = self._clock.now_ms() - self._clock.now() * 1000
+        self._ring: deque[_Open] = deque() if before is None else before._ring
+        self._ring_bytes = sum(each.kept_bytes for each in self._ring)
+        # By a connection's id: the exchange of its request in service.
+        self._in_service: dict[int, _Open] = {}
+        self.is_on = False
+        self._is_serving = False
+        self._inner: Serve = broker.socket_server.serve
+        # Those for which recording ones were made last, and these.
+        self._fast_paths: tuple[dict[int, FastPath], dict[int, FastPath]] = ({}, {})
+        self._flexible = frames.flexible_versions()
+        self._max_versions = {row.key: row.max_version for row in table.ROWS if row.max_version is not None}
+        self.dropped = 0
+        """How many exchanges the ring has lost to newer ones."""
+
+    # --- on and off ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Record from now on; fine if that is so already."""
+        if self.is_on:
+            return
+        self.is_on = True
+        self._broker.runtime.trace = self
+        self._reroute(self.around(self._broker.socket_server.serve), self._traced_fast_paths)
+
+    def stop(self) -> None:
+        """Record no more; what was recorded stays."""
+        if not self.is_on:
+            return
+        self.is_on = False
+        self._broker.runtime.trace = None
+        self._reroute(self._inner, None)
+        self._in_service.clear()
+
+    def around(self, serve: Serve) -> Serve:
+        """What serves in place of this, and records."""
+        self._inner = serve
+        return self.serve
+
+    def _traced_fast_paths(self, fast_paths: dict[int, FastPath]) -> dict[int, FastPath]:
+        """These, recorded. Most connections have the same ones, for which they are made once."""
+        if fast_paths is not self._fast_paths[0]:
+            self._fast_paths = fast_paths, {word: self._traced(each) for word, each in fast_paths.items()}
+        return self._fast_paths[1]
+
+    def _reroute(self, serve: Serve, traced: FastPathsOf | None) -> None:
+        """Have the connections of the broker, those of now and later ones, served by this. One whose login is under
+        way goes on with that, and one that a fault has silenced stays silent. Each keeps its fast paths, if any."""
+        server, sessions = self._broker.socket_server, self._broker.sessions
+        before, server.serve = server.serve, serve
+        sessions.traced = traced
+        for connection in server.connections():
+            if connection.serve == before:
+                connection.serve = serve
+            connection.session.lend_again()
+
+    # --- recording ----------------------------------------------------------------------------------------------------
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """Record a request, and have it served."""
+        self._in_service.pop(connection.id, None)
+        exchange = self._begin(connection, view, start, end)
+        if exchange is not None:
+            self._keep(exchange)
+            if len(self._in_service) > 2 * len(self._broker.socket_server) + 100:
+                alive = {each.id for each in self._broker.socket_server.connections()}
+                self._in_service = {each: kept for each, kept in self._in_service.items() if each in alive}
+            self._in_service[connection.id] = exchange
+        self._is_serving = True
+        try:
+            self._inner(connection, view, start, end)
+        finally:
+            self._is_serving = False
+
+    def _traced(self, fast_path: FastPath) -> FastPath:
+        """A fast path that records what it serves."""
+
+        def serve(
+            connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
+        ) -> bool:
+            # Where the dispatcher asks a fast path, the request is recorded already.
+            is_known = self._is_serving
+            exchange = None if is_known else self._begin(connection, view, start, end)
+            before = len(connection.outbox)
+            if not fast_path(connection, view, start, end, version, correlation_id):
+                return False
+            if is_known:
+                exchange = self._in_service.pop(connection.id, None)
+            elif exchange is not None:
+                self._keep(exchange)
+            if exchange is not None:
+                self._end(exchange, connection.outbox[before:])
+            return True
+
+        return serve
+
+    def _begin(self, connection: Connection, view: memoryview, start: int, end: int) -> _Open | None:
+        """The record of a request, but for the test's own and for what is no request. It is not in the ring yet."""
+        name = start + _CLIENT_ID_POSITION
+        if end - name < 2 or view[name : name + len(_EXEMPT)] == _EXEMPT:
+            return None
+        head = _START.unpack_from(view, start)
+        key, version, _ = head
+        if not version <= self._max_versions.get(key, -1):
+            return None
+        exchange = _Open(connection, self._clock.now(), head, end - start)
+        if key in trace_secrets.KEYS:
+            self._keep_request(exchange, bytes(view[start:end]))
+        else:
+            exchange.request = bytes(view[start : min(end, start + FRAME_BYTES)])
+        return exchange
+
+    def answered(self, connection: Connection, context: ServedContext, chunks: list[Chunk]) -> None:
+        """An answer goes into the outbox of a connection."""
+        exchange = self._in_service.pop(connection.id, None)
+        if exchange is None or exchange.head[2] != context.correlation_id:
+            if context.client_id == EXEMPT_CLIENT_ID:
+                return
+            # The requests of a login do not come by `serve`, and some came before the trace.
+            exchange = self._of_context(connection, context)
+            self._keep(exchange)
+        self._end(exchange, chunks)
+
+    def _of_context(self, connection: Connection, context: ServedContext) -> _Open:
+        key, version = context.route.row.key, context.version
+        exchange = _Open(connection, self._clock.now(), (key, version, context.correlation_id), 0)
+        exchange.client_id = context.client_id
+        if context.request is not None:
+            tagged = version >= self._flexible.get(key, 32767)
+            chunks: list[Any] = [frames.start_request(key, version, context.correlation_id, context.client_id, tagged)]
+            try:
+                messages.encoder(type(context.request), version)(context.request, chunks)
+            except Exception:
+                # A handler may have changed it so that it fits its version no more, which must not cost the answer.
+                return exchange
+            self._keep_request(exchange, b"".join(chunks)[4:])
+        return exchange
+
+    def _keep_request(self, exchange: _Open, whole: bytes) -> None:
+        key, version, _ = exchange.head
+        if key in trace_secrets.KEYS:
+            whole = trace_secrets.without(whole, key, version, False, self._flexible)
+        exchange.request_bytes = len(whole)
+        exchange.request = whole[:FRAME_BYTES]
+
+    def _end(self, exchange: _Open, chunks: list[Chunk]) -> None:
+        exchange.ended = self._clock.now()
+        key, version, _ = exchange.head
+        # Secrets are found in a whole answer only.
+        may_have_secrets = key in trace_secrets.KEYS
+        whole, size = _start_of(chunks, None if may_have_secrets else FRAME_BYTES + 4)
+        answer = whole[4:]
+        exchange.answer_bytes = size - 4
+        if may_have_secrets:
+            answer = trace_secrets.without(answer, key, version, True, self._flexible)
+            exchange.answer_bytes = len(answer)
+        exchange.answer = answer[:FRAME_BYTES]
+        self._ring_bytes += len(exchange.answer)
+        if self._ring_bytes > RING_BYTES:
+            self._make_room()
+
+    def rewritten(self, connection: Connection, answer: bytes | bytearray) -> None:
+        """An answer that was told of already is replaced before it leaves: what it promised has failed."""
+        (correlation_id,) = _CORRELATION_ID.unpack_from(answer, 4)
+        which = (connection.id, connection.peer, correlation_id)
+        for exchange in reversed(self._ring):
+            if (exchange.connection_id, exchange.peer, exchange.head[2]) == which and exchange.answer is not None:
+                self._ring_bytes -= len(exchange.answer)
+                self._end(exchange, [answer])
+                break
+
+    def _keep(self, exchange: _Open) -> None:
+        self._ring.append(exchange)
+        self._ring_bytes += len(exchange.request)
+        if len(self._ring) > EXCHANGES or self._ring_bytes > RING_BYTES:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        ring = self._ring
+        while len(ring) > EXCHANGES or (self._ring_bytes > RING_BYTES and len(ring) > 1):
+            gone = ring.popleft()
+            self._ring_bytes -= gone.kept_bytes
+            # An answer that comes late for it is not counted.
+            if gone.answer is None and self._in_service.get(gone.connection_id) is gone:
+                del self._in_service[gone.connection_id]
+            self.dropped += 1
+
+    # --- what was recorded --------------------------------------------------------------------------------------------
+
+    def exchanges(self) -> list[Exchange]:
+        """What the ring holds, oldest first."""
+        return [
+            Exchange(
+                each.connection_id,
+                each.peer,
+                each.local_address,
+                self._wall_ms + each.began * 1000,
+                None if each.ended is None else (each.ended - each.began) * 1000,
+                *each.head,
+                each.client_id,
+                each.request,
+                each.request_bytes,
+                each.answer,
+                each.answer_bytes,
+            )
+            for each in self._ring
+        ]
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self._ring.clear()
+        self._in_service.clear()
+        self._ring_bytes = 0
+
+
+def _start_of(chunks: list[Chunk], limit: int | None) -> tuple[bytes, int]:
+    """The first bytes of an answer, all without a limit, and the size of all of it."""
+    parts: list[bytes] = []
+    size = 0
+    if limit is None:
+        limit = sum(len(each) for each in chunks)
+    for chunk in chunks:
+        each: Any = chunk
+        length = getattr(each, "chunk_size", None)
+        left = limit - size
+        size += len(each) if length is None else length
+        if left <= 0:
+            continue
+        if length is None:
+            parts.append(bytes(each[:left]))
+            continue
+        try:
+            parts.append(each.up_to(left).pread())
+        except StorageFailure:
+            limit = 0
+    return b"".join(parts), size
+
+
+def read_frame(exchange: Exchange, flexible: dict[int, int]) -> tuple[str, object | None, object | None]:
+    """The client id, and the messages of request and answer; None for what is not there, not whole or not readable."""
+    key, version = exchange.key, exchange.version
+    client_id, request, answer = exchange.client_id, None, None
+    try:
+        view = memoryview(exchange.request)
+        *_, client_id, position = frames.read_request_header(view, flexible)
+        if len(view) == exchange.request_bytes:
+            request = messages.decoder(messages.request_class(key), version)(view, position)[0]
+    except (ProtocolError, ValueError):
+        pass
+    try:
+        if exchange.answer is not None and len(exchange.answer) == exchange.answer_bytes:
+            view = memoryview(exchange.answer)
+            tagged = frames.response_is_tagged(key, version, flexible)
+            position = frames.read_response_header(view, tagged)[1]
+            answer = messages.decoder(messages.response_class(key), version)(view, position)[0]
+    except (ProtocolError, ValueError):
+        pass
+    return client_id, request, answer

@@ -1,0 +1,189 @@
+"""A disk that is full for a while: what could not be written is told, and all goes on without a restart."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from pykafkad.errors import name
+from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
+from pykafkad.wire import messages
+from tests.handlers.requests import batch, produce
+from tests.handlers.transaction_requests import Producer
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.world import World
+
+
+class SmallDisk(MemoryDisk):
+    """A disk that says how much space there is."""
+
+    free_bytes = ROOM_BYTES
+
+    def usage(self, path):
+        return 1 << 40, self.free_bytes
+
+    def fill(self, error=errno.ENOSPC, part=0):
+        self.fail("write", sticky=True, error=error, part=part)
+        self.free_bytes = 0
+
+    def make_room(self):
+        self.heal()
+        self.free_bytes = ROOM_BYTES
+
+
+@pytest.fixture
+def disk():
+    return SmallDisk()
+
+
+@pytest.fixture
+def world(disk):
+    return World("/data", disk=disk)
+
+
+def settle(world, seconds=LOOK_SECONDS):
+    """Let the broker look for space, and do what follows."""
+    world.advance(seconds)
+    for _ in range(20):
+        world.runtime.offload.close()
+        world.turn()
+
+
+def write(world, value=b"x", topic="t"):
+    (row,) = world.connect().ask(produce(topic, {0: batch(value)}), 8).responses[0].partition_responses
+    return name(row.error_code)
+
+
+def values(log):
+    return log.end_offset, log.written_end_offset, log.high_watermark
+
+
+def test_a_partition_is_written_again_when_there_is_space(world, disk):
+    world.create_topic("t")
+    log = world.broker.partitions.get("t", 0)
+    assert write(world) == "NONE"
+    disk.fill(part=70)
+    assert [write(world), write(world)] == ["KAFKA_STORAGE_ERROR"] * 2
+    settle(world, 10 * LOOK_SECONDS)
+    assert write(world) == "KAFKA_STORAGE_ERROR", "there is no space yet"
+    disk.make_room()
+    settle(world)
+    assert log.offline is None and values(log) == (1, 1, 1)
+    assert write(world) == "NONE" and values(log) == (2, 2, 2)
+    disk.fill()
+    assert write(world) == "KAFKA_STORAGE_ERROR", "it may happen again"
+    disk.make_room()
+    settle(world)
+    assert write(world) == "NONE"
+    world.stop()
+    again = world.restart()
+    assert values(again.broker.partitions.get("t", 0)) == (3, 3, 3)
+
+
+def test_many_partitions_come_back(world, disk):
+    world.create_topic("t", 30)
+    disk.fill()
+    for index in range(30):
+        world.connect().ask(produce("t", {index: batch(b"x")}), 8)
+    logs = [world.broker.partitions.get("t", index) for index in range(30)]
+    assert all(log.offline for log in logs)
+    disk.make_room()
+    world.advance(LOOK_SECONDS)
+    for _ in range(60):
+        world.runtime.offload.close()
+        world.turn()
+    assert not any(log.offline for log in logs)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
+def test_other_failures_last_until_a_restart(world, disk, code):
+    world.create_topic("t")
+    disk.fill(error=code)
+    assert write(world) == "KAFKA_STORAGE_ERROR"
+    disk.make_room()
+    settle(world)
+    assert write(world) == "KAFKA_STORAGE_ERROR"
+
+
+def test_a_failed_sync_lasts_until_a_restart(disk):
+    """The system may have dropped what it could not write, and then nobody knows what the disk holds."""
+    world = World("/data", disk=disk, pykafkad_group_commit="true")
+    world.create_topic("t")
+    world.runtime.offload.close()
+    disk.fail("sync", error=errno.ENOSPC)
+    peer = world.connect()
+    peer.send(produce("t", {0: batch(b"x")}), 8)
+    settle(world)
+    settle(world)
+    assert world.broker.partitions.get("t", 0).offline is not None
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_forgotten(world, disk):
+    world.create_topic("t")
+    world.create_topic("u")
+    disk.fill()
+    write(world), write(world, topic="u")
+    disk.make_room()
+    peer = world.connect()
+    peer.send(messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    settle(world)
+    assert write(world, topic="u") == "NONE"
+    assert write(world) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.mark.parametrize("topic", ["__transaction_state", "t"])
+def test_transactions_go_on_when_there_is_space_again(world, disk, topic):
+    """The coordinator's log is full, or a partition in which the transaction must end."""
+    producer = Producer(world, world.connect()).create_topic().find()
+    assert producer.init() == "NONE" and producer.add(0, 1) == ["NONE", "NONE"]
+    if topic == "t":
+        # The decision is written, but the markers are not.
+        write_as_usual = SmallDisk._call
+        disk._call = lambda operation, path, data=None: write_as_usual(
+            disk, operation if "/t-" in path else f"other {operation}", path, data
+        )
+        disk.fill()
+        assert producer.end() == "NONE" and producer.state() == "PrepareCommit"
+    else:
+        disk.fill()
+        request = messages.EndTxnRequest(
+            transactional_id="id", producer_id=producer.producer_id, producer_epoch=producer.epoch, committed=True
+        )
+        producer.peer.send(request, 4)
+        assert producer.peer.closed, "what became of the request is not known"
+        producer.peer = world.connect()
+        assert producer.end() == "NOT_COORDINATOR"
+    disk.make_room()
+    settle(world)
+    settle(world)
+    if topic != "t":
+        assert producer.state() == "Ongoing"
+        assert producer.end() == "NONE"
+        world.turn()
+    assert producer.state() == "CompleteCommit"
+    assert producer.add(0) == ["NONE"]
+
+
+def test_groups_commit_again_when_there_is_space(world, disk):
+    world.create_topic("t")
+    producer = Producer(world, world.connect())
+    request = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    while producer.peer.ask(request, 4).coordinators[0].error_code or world.broker.groups.is_loading:
+        world.turn()
+    assert commit(world, 5) == "NONE"
+    disk.fill()
+    with pytest.raises(AttributeError):
+        commit(world, 6)
+    assert commit(world, 6) == "NOT_COORDINATOR"
+    disk.make_room()
+    settle(world)
+    assert commit(world, 7) == "NONE"
+
+
+def commit(world, offset):
+    of = messages.OffsetCommitRequest
+    row = of.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    topic = of.OffsetCommitRequestTopic(name="t", partitions=[row])
+    answer = world.connect().ask(of(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]), 8)
+    return name(answer.topics[0].partitions[0].error_code)
