@@ -20,6 +20,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="no tests that are marked `long`; random tests draw a part of their examples; files are in memory",
     )
+    parser.addoption(
+        "--cases",
+        type=int,
+        metavar="N",
+        help="up to N cases of each parametrized test, others whenever the code changes",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

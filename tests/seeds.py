@@ -7,31 +7,45 @@ told otherwise.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import pytest
 from hypothesis import settings
 
 _PACKAGE = Path(__file__).parent.parent / "pykafkad"
 
+_T = TypeVar("_T")
 
 # The share of examples, by the profiles of tests/conftest.py.
-QUICK_EXAMPLES = 20
+QUICK_EXAMPLES = 10
 
 
 def examples(count: int) -> int:
-    """The number of examples for Hypothesis where `make test` draws `count`: all of them, or a fifth with --quick."""
+    """The number of examples for Hypothesis where `make test` draws `count`: all of them, or a tenth with --quick."""
     return max(1, count * settings.default.max_examples // 100)
 
 
-def sampled(values: Iterable[object], share: int) -> list[Any]:
-    """The parameters of a test, of which --quick runs one in `share`; the others are marked `long`."""
-    return [pytest.param(value, marks=() if at % share == 0 else pytest.mark.long) for at, value in enumerate(values)]
+def sampled(values: Iterable[Any], share: int) -> list[Any]:
+    """The parameters of a test: one in `share` with --quick, otherwise all. Changed code is tried with others."""
+    every = list(values)
+    if settings.default.max_examples != QUICK_EXAMPLES or not every:
+        return every
+    return every[seed_of_the_code() % min(share, len(every)) :: share]
 
 
+def drawn(values: Sequence[_T], count: int, name: str) -> list[_T]:
+    """Up to `count` of the values, in their order. Which ones depends on the name and on the code under test."""
+    if len(values) <= count:
+        return list(values)
+    dice = random.Random(f"{name} {seed_of_the_code()}")
+    return [values[each] for each in sorted(dice.sample(range(len(values)), count))]
+
+
+@functools.cache
 def seed_of_the_code() -> int:
     """A number below 2**40, computed from every source file and table of the package."""
     digest = hashlib.blake2b(digest_size=5)

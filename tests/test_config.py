@@ -6,6 +6,7 @@ import pytest
 
 from pykafkad import config
 from pykafkad.errors import INVALID_CONFIG, ConfigError, KafkaError
+from pykafkad.settings import authorizer_settings, notices
 
 
 def _settings(**named: str) -> config.Settings:
@@ -57,6 +58,7 @@ def test_warnings_name_settings_without_effect() -> None:
     settings = config.Settings.from_properties({
         "zookeeper.connect": ("localhost:2181", "p:1"),
         "num.network.threads": ("8", "p:2"),
+        "listener.name.internal.ssl.provider": ("SunJSSE", "p:3"),
         "listener.name.internal.ssl.protocol": ("TLSv1.2", "p:3"),
         "num.partitions": ("1", "p:4"),
         "num.partition": ("1", "p:5"),
@@ -67,13 +69,13 @@ def test_warnings_name_settings_without_effect() -> None:
     of_topics = "is a setting of topics, not of brokers, and is ignored"
     assert settings.warnings == [
         "p:1: zookeeper.connect is not a setting of Kafka 4.3.1 and is ignored",
-        "p:2: num.network.threads has no effect in this version of pykafkad",
-        "p:3: listener.name.internal.ssl.protocol has no effect in this version of pykafkad",
+        "p:3: listener.name.internal.ssl.provider has no effect in this version of pykafkad",
         "p:5: num.partition is not a setting of Kafka 4.3.1 and is ignored (did you mean num.partitions?)",
         f"p:6: retention.ms {of_topics}; the broker's setting is log.retention.ms",
         f"p:7: cleanup.policy {of_topics}; the broker's setting is log.cleanup.policy",
         f"p:8: leader.replication.throttled.replicas {of_topics}",
     ]
+    assert settings.without_effect == ["num.network.threads"]
 
 
 def test_node_id_and_broker_id_are_the_same_setting() -> None:
@@ -237,14 +239,16 @@ def test_deleting_is_always_allowed() -> None:
 
 
 def test_only_kafkas_authorizer_is_accepted() -> None:
-    """Kafka's own is accepted with a warning while ACLs are not enforced.
-
-    Another one would silently allow everything.
-    """
-    settings = from_properties({"authorizer.class.name": config.STANDARD_AUTHORIZER, "super.users": "User:a"})
-    assert any("not yet enforced" in sentence for sentence in settings.warnings)
-    assert any("super.users has no effect" in sentence for sentence in settings.warnings)
-    assert from_properties({"authorizer.class.name": ""}).warnings == []
+    """Another one would silently allow everything. Its own settings say nothing without it."""
+    authorizer = {"authorizer.class.name": config.STANDARD_AUTHORIZER}
+    settings = from_properties({**authorizer, "super.users": "User:a; User:CN=b,O=c ;"})
+    assert settings.warnings == []
+    assert authorizer_settings.super_users(settings.static) == ["User:a", "User:CN=b,O=c"]
+    for name in ("super.users", "allow.everyone.if.no.acl.found"):
+        (sentence,) = from_properties({"authorizer.class.name": "", name: "User:a"}).warnings
+        assert sentence == f"test:1: {name} has no effect without authorizer.class.name"
+    with pytest.raises(ConfigError, match=r"test:1: super.users: expected principals like User:alice, .* but got bob"):
+        from_properties({**authorizer, "super.users": "User:alice;bob"})
     with pytest.raises(ConfigError, match=r"test:1: authorizer.class.name: my.Authorizer cannot run here"):
         from_properties({"authorizer.class.name": "my.Authorizer"})
 
@@ -257,7 +261,37 @@ def test_policies_are_warned_about(name: str) -> None:
         for sentence in from_properties({name: "my.Policy"}).warnings
         if "my.Policy is a Java class" in sentence
     ]
-    assert from_properties({name: ""}).warnings == [f"test:1: {name} has no effect in this version of pykafkad"]
+    without = from_properties({name: ""})
+    assert (without.warnings, without.without_effect) == ([], [name])
+
+
+def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told_together() -> None:
+    """What is set to its default changes nothing, whoever might notice it."""
+    noticed = {
+        "delegation.token.secret.key": "5",
+        "sasl.kerberos.principal.to.local.rules": "a",
+        "ssl.provider": "SunJSSE",
+    }
+    harmless = {
+        "num.io.threads": "9",
+        "replica.fetch.max.bytes": "5",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "ssl.endpoint.identification.algorithm": "https",
+        "delegation.token.max.lifetime.ms": "604800000",
+    }
+    settings = from_properties(noticed)
+    assert settings.warnings == [f"test:1: {name} has no effect in this version of pykafkad" for name in noticed]
+    assert settings.without_effect == []
+    settings = from_properties(harmless)
+    assert settings.warnings == []
+    assert settings.without_effect == list(harmless)
+
+
+def test_each_family_that_clients_notice_has_a_setting_without_effect() -> None:
+    """A setting that has got an effect leaves the table."""
+    names = [row.name for row in config.ROWS[config.BROKER].values() if not row.effect]
+    for family in (*notices.CLIENTS_NOTICE, *notices.CLIENTS_DO_NOT_NOTICE):
+        assert any(name.startswith(family) for name in names), family
 
 
 def from_properties(properties: dict[str, str]) -> config.Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from pathlib import Path
 
 import pykafkad
@@ -29,6 +30,12 @@ class Module:
     def __repr__(self) -> str:
         return self.relative
 
+    @functools.cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, in the order of `ast.walk`, which a dozen tests share."""
+        return tuple(ast.walk(self.tree))
+
+    @functools.cached_property
     def imports(self) -> list[tuple[str, int, bool]]:
         """(module imported, line, whether it happens when this module is imported). Imports for type checkers are left
         out."""
@@ -56,8 +63,11 @@ class Module:
 @functools.cache
 def modules() -> tuple[Module, ...]:
     """Every module of the package."""
+    # Some hundred thousand objects that stay: the collector must look at them neither now nor whenever another test
+    # calls it.
+    gc.disable()
     parsed = tuple(Module(path) for path in sorted(PACKAGE.rglob("*.py")))
-    # Kept from now on: some hundred thousand objects for the collector to look at whenever another test calls it.
+    gc.enable()
     collector.freeze()
     return parsed
 

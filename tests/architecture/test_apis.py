@@ -6,13 +6,12 @@ from __future__ import annotations
 import inspect
 import re
 
-import pytest
-
 from pykafkad.handlers import table
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import OPERATIONS
 from pykafkad.wire import messages, notation
 from tests.architecture.source import PROJECT, modules
+from tests.rows import in_turn
 
 # Modules in handlers/ that are not an API's: what several handlers share.
 SHARED = {
@@ -27,8 +26,9 @@ SHARED = {
     "share_acknowledgements": "what ShareFetch and ShareAcknowledge share (KIP-932)",
     "share_reading": "reading a log for a share group",
     "share_sessions": "the broker's cache of share sessions",
+    "group_protocols": "whether consumer groups and streams groups are switched on",
+    "share_group_offsets": "what AlterShareGroupOffsets and DeleteShareGroupOffsets share",
     "share_state_requests": "what the five APIs of the share coordinator share",
-    "refused": "the APIs of features that are switched off",
     "unexpected": "every API's answer to a request that met a bug",
     "acl_requests": "what the three ACL APIs share",
     "telemetry": "clients that push their own metrics (KIP-714)",
@@ -63,9 +63,6 @@ NOT_ASKED_FOR = {
 }
 
 
-WITH_MODULE = [row for row in table.ROWS if row.refusal is None]
-
-
 def _row_id(row: table.Api) -> str:
     return row.name
 
@@ -83,7 +80,7 @@ def test_every_api_key_has_a_row() -> None:
     without."""
     rows = table.every_row()
     assert [row.key for row in rows] == list(range(93))
-    assert {row.state for row in table.ROWS} == {table.OFFERED, table.REFUSED}
+    assert {row.state for row in table.ROWS} == {table.OFFERED}
     assert {row.state for row in table.UNANSWERED} == {table.CONTROLLER, table.REMOVED}
     # Version 6 of InitProducerId is unstable: Kafka has a schema of it, and answers it only when told to.
     schemas = {
@@ -110,7 +107,7 @@ def test_what_is_not_answered_says_why() -> None:
     assert [row.name for row in table.UNANSWERED if (handlers / f"{table.module_name(row)}.py").exists()] == []
 
 
-@pytest.mark.parametrize("row", WITH_MODULE, ids=_row_id)
+@in_turn("row", table.ROWS, name_of=_row_id)
 def test_an_api_has_a_handler(row: table.Api) -> None:
     """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and
     versions."""
@@ -121,10 +118,11 @@ def test_an_api_has_a_handler(row: table.Api) -> None:
     assert first.startswith(row.name) and re.search(r"\bversions?\b", first), first
     for version in (row.min_version, row.max_version):
         assert re.search(rf"\b{version}\b", first), f"{row.name}: version {version} is not in its first line: {first}"
+    name = f"pykafkad.handlers.{table.module_name(row)}"
     public = [
         node.name
         for module in modules()
-        if module.name == f"pykafkad.handlers.{table.module_name(row)}"
+        if module.name == name
         for node in module.tree.body
         if type(node).__name__ == "FunctionDef" and not node.name.startswith("_")
     ]
@@ -149,10 +147,8 @@ def test_an_api_serves_all_of_kafkas_versions() -> None:
 
 
 def test_only_what_is_offered_is_advertised() -> None:
-    """ApiVersions tells of no API that would only refuse, and of others not more than is served."""
-    assert {row.state for row in table.ROWS} <= {table.OFFERED, table.REFUSED}
+    """ApiVersions tells of no more versions than are served, but for those that clients need to be told of."""
     advertised = [row for row in table.ROWS if row.advertised_min is not None]
-    assert [row.name for row in advertised if row.state != table.OFFERED] == []
     assert [row.name for row in advertised if row.advertised_min > row.min_version] == []
 
 
@@ -172,7 +168,7 @@ def test_every_name_in_a_request_is_asked_for() -> None:
     cluster."""
     left = set()
     for row in table.ROWS:
-        if row.state == table.OFFERED and not any(rule.resource_type == "Cluster" for rule in row.authorization):
+        if not any(rule.resource_type == "Cluster" for rule in row.authorization):
             named = {place for rule in row.authorization for place in rule.names}
             places = _places(messages.schema(messages.request_class(row.key)).root)
             left |= {
@@ -190,8 +186,7 @@ def test_handlers_ask_by_their_rules() -> None:
 
 
 def test_what_is_not_offered_has_a_reason() -> None:
-    """In its gaps; what is refused as a whole has a refusal, and nothing that is offered has one."""
-    assert {row.state for row in table.ROWS if row.refusal is not None} == {table.REFUSED}
+    """In its gaps."""
     assert [row.name for row in table.every_row() if row.state != table.OFFERED and not row.gaps] == []
 
 
@@ -208,7 +203,7 @@ def _places(struct: notation.Struct, before: str = "") -> set[str]:
 def test_gaps_stand_in_the_header_and_in_the_row() -> None:
     """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no
     gap."""
-    headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in WITH_MODULE]
+    headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in table.ROWS]
     gaps = [(row, [part for part in parts if part.startswith("Gap")]) for row, parts in headers]
     assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], (
         "one paragraph"
@@ -219,14 +214,14 @@ def test_gaps_stand_in_the_header_and_in_the_row() -> None:
 
 
 def test_every_offered_api_has_tests() -> None:
-    """A file of its own in tests/handlers/, named as the handler; `test_refused.py` walks over all that are refused."""
-    offered = {f"test_{table.module_name(row)}.py" for row in table.ROWS if row.state == table.OFFERED}
+    """A file of its own in tests/handlers/, named as the handler."""
+    offered = {f"test_{table.module_name(row)}.py" for row in table.ROWS}
     assert offered - {path.name for path in (PROJECT / "tests" / "handlers").iterdir()} == set()
 
 
 def test_no_handler_without_a_row() -> None:
     """A module in handlers/ is an API's, or is listed above with what it is."""
-    named = {table.module_name(row) for row in WITH_MODULE} | set(SHARED)
+    named = {table.module_name(row) for row in table.ROWS} | set(SHARED)
     found = {path.stem for path in (PROJECT / "pykafkad" / "handlers").glob("*.py")}
     assert found - named == set()
     assert set(SHARED) - found == set(), "listed above but gone"

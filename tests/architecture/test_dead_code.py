@@ -12,10 +12,12 @@ from tests.architecture.source import Module, modules
 # Whole modules that are tables of Kafka's: complete on purpose.
 TABLES = {"pykafkad.errors": "Kafka's error codes, all of them"}
 
+# What users' tests call, and pytest.
+OFFERED = ("pykafkad.testing", "pykafkad.pytest_plugin")
+
 # Names that the package itself does not use, each with the reason why it is there all the same.
 EXCEPTIONS = {
     "ManualClock": "the clock of tests, beside the real one so that both keep the same promises",
-    "response_is_tagged": "the client's side of framing, for tests that speak the protocol themselves",
     "set_address": "where a node's peers are: a broker learns it from the image as soon as there are others",
     "isr_refused": "the controller's answer to a proposed ISR, which a broker sends as soon as followers fetch",
     "leader_committed": "a follower's side of replication, proved by the properties of tests/log/test_replica.py",
@@ -49,7 +51,7 @@ def _unused() -> dict[str, str]:
     return {
         name: module.relative
         for module in modules()
-        if module.name not in TABLES
+        if module.name not in TABLES and not module.name.startswith(OFFERED)
         for name in _public_names(module)
         if words[name] == 1
     }

@@ -12,9 +12,21 @@ import pytest
 from tests.architecture.source import PROJECT
 
 PARTS = {
-    "quick": ["lint", "unit"],
+    "quick": ["unit", "lint"],
     "test": ["lint", "set-up", "unit", "portable", "clients", "compat", "spark"],
-    "test-long": ["lint", "set-up", "unit", "crashes", "damage", "fuzz", "atheris", "planted", "compat", "spark"],
+    "test-long": [
+        "lint",
+        "set-up",
+        "unit",
+        "crashes",
+        "damage",
+        "quorum",
+        "fuzz",
+        "atheris",
+        "planted",
+        "compat",
+        "spark",
+    ],
 }
 # What stands in for Python, ruff and mypy writes down how it was called; a call with one of FAILING's words in it
 # fails.
@@ -79,3 +91,15 @@ def test_a_part_that_fails_hides_none(failing: str, part: str, tmp_path: Path) -
     for call in ("ruff format", "ruff check", "mypy", "pytest tests", "compat_tests.setup", "pytest compat_tests"):
         assert call in calls, call
     assert "pytest spark_it" in calls
+
+
+@pytest.mark.parametrize(
+    ("failing", "part"), [("pytest tests", "unit"), ("format --check", "lint"), ("check .", "lint")]
+)
+def test_lint_beside_the_tests_is_not_lost(failing: str, part: str, tmp_path: Path) -> None:
+    """Its output comes after that of the tests, with its result."""
+    code, output, calls = run_make("quick", tmp_path, failing)
+    assert results(output) == {each: "FAILED" if each == part else "passed" for each in PARTS["quick"]}
+    _, _, said = output.partition("== lint\n")
+    assert code != 0 and ("1 failed in 0.1s" in said) == (part == "lint")
+    assert "mypy" in calls

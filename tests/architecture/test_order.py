@@ -29,9 +29,10 @@ def _name(node: ast.expr) -> str | None:
 def _sets(module: Module) -> set[str]:
     """The names that the module gives to sets, and to nothing else."""
     names: dict[str, bool] = {}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.AnnAssign):
-            is_set = ast.unparse(node.annotation).startswith(("set[", "frozenset["))
+            annotation = node.annotation
+            is_set = isinstance(annotation, ast.Subscript) and _name(annotation.value) in ("set", "frozenset")
             targets, is_made = [node.target], is_set or (node.value is not None and _is_set(node.value))
         elif isinstance(node, ast.Assign):
             targets, is_made = node.targets, _is_set(node.value)
@@ -45,10 +46,10 @@ def _sets(module: Module) -> set[str]:
 def _iterated(module: Module) -> Iterator[ast.expr]:
     """What loops and comprehensions go through, but for those whose order is lost again."""
     lost = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in UNORDERED:
             lost |= {id(argument) for argument in node.args}
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.For):
             yield node.iter
         elif isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and id(node) not in lost:

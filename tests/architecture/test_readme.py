@@ -30,6 +30,9 @@ FACTS = (
     ("who asks", "pykafkad/server/session.py", "class Session"),
     ("muting", "pykafkad/server/connection.py", "class Connection"),
     ("recovery after a crash", "pykafkad/log/recovery.py", "def recover"),
+    ("retention", "pykafkad/log/retention.py", "def next_due_ms"),
+    ("moves between directories", "pykafkad/server/moves.py", "class Moves"),
+    ("snapshots of the data", "pykafkad/server/data_snapshots.py", "class DataSnapshots"),
     ("controller's decisions", "pykafkad/metadata/controller.py", "class Controller"),
 )
 

@@ -15,6 +15,13 @@ READ_BY_CONFIG = {
     "log.dirs": "Settings.log_directories",
     "node.id": "the broker's id",
     "broker.id": "another name of node.id",
+    "connections.max.reauth.ms": "read by `sasl/offer.py` for a listener and a mechanism",
+    "sasl.enabled.mechanisms": "read there for a listener",
+    "sasl.jaas.config": "read there for a listener and a mechanism",
+    "sasl.server.callback.handler.class": "read there for a mechanism, and refused unless it is one of Kafka's own",
+    "sasl.server.max.receive.size": "read there for a listener",
+    "principal.builder.class": "refused by `settings/cross_checks.py`",
+    "ssl.engine.factory.class": "refused there",
     "process.roles": "read by the wiring: which nodes the process has",
 }
 
@@ -26,6 +33,9 @@ def _read_attributes() -> set[str]:
             names.update(re.findall(r"settings\.([a-z0-9_]+)", module.text))
             # A table may hold a setting's name, to be read by getattr; long names mean nothing else.
             names.update(name for name in re.findall(r"\"([a-z0-9_]+)\"", module.text) if name.count("_") >= 3)
+            if "import ListenerSettings" in module.text:
+                # What is read for one listener is read by its whole name.
+                names.update(name.replace(".", "_") for name in re.findall(r"\"(s(?:s|as)l\.[a-z.]+)\"", module.text))
     return names
 
 

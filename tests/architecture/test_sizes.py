@@ -46,7 +46,7 @@ def test_function_size() -> None:
     sizes = [
         (f"{module.relative}:{node.lineno}", node.name, node.end_lineno - node.lineno + 1)
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (module.relative, node.name) not in LONG_FUNCTIONS
     ]
@@ -60,7 +60,7 @@ def test_exceptions_are_still_needed() -> None:
         module = next(module for module in modules() if module.relative == relative)
         sizes = [
             node.end_lineno - node.lineno + 1
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.FunctionDef) and node.name == name
         ]
         assert sizes and max(sizes) > FUNCTION_LINES, (relative, name)
@@ -113,7 +113,7 @@ def test_names_say_something() -> None:
 def _words(module: Module) -> set[str]:
     """Those that the names of a module and its classes are made of."""
     words = set(module.name.rpartition(".")[2].split("_"))
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.ClassDef):
             words.update(re.sub(r"([A-Z])", r"_\1", node.name).lower().split("_"))
     return words

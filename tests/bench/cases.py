@@ -10,6 +10,7 @@ from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
+from .group_loads import FreshMemberLoad, HeartbeatLoad, SettleLoad, ShareFetchLoad
 from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, InProcessLoad, PartitionsLoad, StartLoad
 from .request_loads import FetchLoad, ProduceBesideLoad, ProduceLoad, SyncedProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
@@ -77,9 +78,17 @@ CASES = (
         (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.7)),
     ),
     Case(
-        "produce-64KB", "Produce, 64 KB batches, 6 connections 5 deep", ProduceLoad(64 * KB, connections=6, depth=5), ()
+        "produce-64KB",
+        "Produce, 64 KB batches, 6 connections 5 deep",
+        ProduceLoad(64 * KB, connections=6, depth=5),
+        (at_least("mb_per_s", 1.15),),
     ),
-    Case("produce-1MB", "Produce, 1 MB batches, 6 connections 5 deep", ProduceLoad(MB, connections=6, depth=5), ()),
+    Case(
+        "produce-1MB",
+        "Produce, 1 MB batches, 6 connections 5 deep",
+        ProduceLoad(MB, connections=6, depth=5),
+        (at_least("mb_per_s", 1.15),),
+    ),
     Case(
         "paced-1000",
         "Produce, one 100-byte record, 1 000 a second on one connection",
@@ -133,6 +142,36 @@ CASES = (
         "Fetch of 16 KB with read_committed over transactions, every tenth aborted, 6 connections, cached log",
         CommittedFetchLoad(16 * KB, batch_bytes=4 * KB),
         (no_less_than("committed_ratio", 0.95),),
+    ),
+    Case(
+        "group-fresh-member",
+        "First member of a new group (KIP-848), from its first heartbeat to its first record",
+        FreshMemberLoad(),
+        (at_most("first_record_ms", 0.5),),
+    ),
+    Case(
+        "group-settle-consumer",
+        "100 members join a group (KIP-848) until every partition of 100 has its owner",
+        SettleLoad("consumer", 100),
+        (at_most("settle_ms", 1.0),),
+    ),
+    Case(
+        "group-settle-classic",
+        "100 members join a classic group until every partition of 100 has its owner",
+        SettleLoad("classic", 100),
+        (at_most("settle_ms", 1.0),),
+    ),
+    Case(
+        "group-heartbeats",
+        "Heartbeats of members of 1 000 groups (KIP-848), 20 connections",
+        HeartbeatLoad(1000),
+        (at_most("cpu_us_per_request", 0.5),),
+    ),
+    Case(
+        "share-fetch",
+        "Share consumer: fetch and acknowledge, 500 records at a time",
+        ShareFetchLoad(),
+        (at_least("records_per_s", 1.0),),
     ),
     Case("start", "Start of a formatted broker to its first answer", StartLoad(), (no_more_than("start_ms", 100),)),
     Case(

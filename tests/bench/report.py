@@ -35,6 +35,8 @@ FIGURES = {
     "page_ms": Figure("page", "ms", 2),
     "transactions_per_s": Figure("transactions", "/s", 0),
     "committed_ratio": Figure("read_committed / read_uncommitted", "x", 2),
+    "first_record_ms": Figure("first record", "ms", 1),
+    "settle_ms": Figure("settled", "ms", 0),
     "times_one_sync": Figure("rate / one sync per request", "x", 1),
     "large_mb_per_s": Figure("rate of the large batches", "MB/s", 0),
     "seconds": Figure("time", "s", 1),

@@ -13,7 +13,7 @@ from tests.fuzz import coverage, mutation
 from tests.fuzz.target import Target
 from tests.seeds import examples, seed_of_the_code
 
-INPUTS, QUICK_INPUTS = 100_000, 10_000
+INPUTS, QUICK_INPUTS = 100_000, 4_000
 BY_COVERAGE, QUICK_BY_COVERAGE = 20_000, 1_000
 # Instrumenting the compiled functions of the schemas takes half a minute. The mutations test these functions.
 MESSAGES = "messages"
@@ -23,6 +23,7 @@ def _names(target: Target) -> str:
     return target.name.replace(" ", "-")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_mutated_bytes_are_values_or_documented_errors(pytestconfig):
     """Time and memory are limited too. Repeat with: python -m tests.fuzz --inputs 100000 --seed SEED."""
@@ -86,6 +87,7 @@ def _broken(check):
     return Target("broken", 1, lambda draw: draw.randbytes(20), check)
 
 
+@pytest.mark.long
 def test_errors_endless_loops_and_memory_growth_are_findings():
     """Tests the fuzzer itself: each finding has the bytes that caused it."""
 
@@ -114,7 +116,7 @@ def test_a_slow_input_is_a_finding(monkeypatch):
         return True
 
     assert "broken: 0.0 s" in mutation.run(2, 1, [_broken(slow)]).findings[0]
-    monkeypatch.setattr(mutation, "ROUND_SECONDS", 0.5)
+    monkeypatch.setattr(mutation, "ROUND_SECONDS", 0.1)
     calls = []
 
     def endless(data):

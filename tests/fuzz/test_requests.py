@@ -11,12 +11,13 @@ import pytest
 from pykafkad.handlers import table
 from pykafkad.server import logs
 from pykafkad.wire import frames, messages
+from tests import seeds
 from tests.fuzz.requests import APIS, PlausibleValues, encoded, mutated
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import Peer, World
 
-SEEDS = range(200) if os.environ.get("PYKAFKAD_TEST_LONG") else range(4)
-ROUNDS = 500
+SEEDS = range(200) if os.environ.get("PYKAFKAD_TEST_LONG") else seeds.sampled(range(4), 4)
+ROUNDS = max(100, seeds.examples(500))
 API_VERSIONS = 18
 
 

@@ -69,9 +69,16 @@ PLANTS = (
     Plant(
         "a heartbeat of a consumer group extends no session",
         "coordinator/consumer_heartbeat.py",
-        'group.expect(step, SESSION, member_id, group_settings.number(shard, group.group_id, "consumer_session_timeout_ms"))',
-        "if request.member_epoch == 0:\n    group.expect(step, SESSION, member_id, 45_000)",
+        'group.expect(step, SESSION, member_id, group_settings.number(shard, group_id, "consumer_session_timeout_ms"))',
+        "if (SESSION, member_id) not in group.deadlines:\n    group.expect(step, SESSION, member_id, 45_000)",
         RULES,
+    ),
+    Plant(
+        "a heartbeat that says nothing new is not looked at for another epoch of its group",
+        "coordinator/consumer_heartbeat.py",
+        "and member.is_reconciled_to(group.target_epoch)",
+        "",
+        LIVES,
     ),
     Plant(
         "a member has any time to give partitions up",
@@ -90,7 +97,7 @@ PLANTS = (
     Plant(
         "a commit with an older epoch counts for partitions that came later",
         "coordinator/consumer_group.py",
-        "if since and all(each is not None and each <= epoch for each in since):",
+        "if all(each is not None and each <= epoch for each in since):",
         "if since:",
         RULES,
     ),

@@ -139,8 +139,8 @@ PLANTS = (
     Plant(
         "offsets of a later topic of the same name are deleted",
         "coordinator/offsets.py",
-        "if committed.topic_id in (NO_TOPIC_ID, topic_id)",
-        "if True",
+        "each.topic_id in known_ids and each.record_offset <= newest",
+        "each.record_offset <= newest",
         OFFSETS,
     ),
     Plant(
@@ -279,10 +279,17 @@ PLANTS = (
         TRANSACTIONS,
     ),
     Plant(
+        "a producer that goes on before the markers are written is fenced",
+        "coordinator/transaction_rules.py",
+        "if transaction is not None and transaction.state in PREPARED:",
+        "if False:",
+        TRANSACTIONS,
+    ),
+    Plant(
         "a transaction is complete when the first markers are written",
         "coordinator/transaction_shard.py",
-        "if left:\n    return [SetTimer((TIMER_MARKERS, event.transactional_id), now + RETRY_MARKERS_SECONDS)]",
-        "",
+        "if left:\n    pause",
+        "if False:\n    pause",
         TRANSACTIONS,
     ),
     Plant(

@@ -6,6 +6,7 @@ from tests.planted.plant import Plant
 
 CONNECTION = ("tests/server/test_connection.py",)
 REACTOR = ("tests/server/test_reactor.py",)
+STRANGERS = ("tests/server/test_strangers.py",)
 
 PLANTS = (
     Plant(
@@ -70,5 +71,26 @@ PLANTS = (
         "if connection.delayed is None and now - connection",
         "if now - connection",
         REACTOR,
+    ),
+    Plant(
+        "a failed login is told only of who waits for its end",
+        "server/socket_server.py",
+        "if was_closed_here or refusal is not None:",
+        "if was_closed_here:",
+        STRANGERS,
+    ),
+    Plant(
+        "a start that asks no entry of access control is silent",
+        "server/run.py",
+        "broker.image.acls and broker.sessions.authorizer is None",
+        "False",
+        ("tests/cli/test_users.py",),
+    ),
+    Plant(
+        "a user with the name of strangers is one",
+        "server/logins.py",
+        "return self._login.principal is not None",
+        'return self._login.principal not in (None, "User:ANONYMOUS")',
+        STRANGERS,
     ),
 )

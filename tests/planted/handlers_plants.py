@@ -210,8 +210,8 @@ PLANTS = (
     Plant(
         "a session does not tell of a new log start",
         "handlers/fetch_sessions.py",
-        "if row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset:",
-        "if row.high_watermark != self.high_watermark:",
+        "return row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset",
+        "return row.high_watermark != self.high_watermark",
         FETCH_SESSIONS,
     ),
     Plant(
@@ -310,8 +310,8 @@ PLANTS = (
     Plant(
         "offsets are looked up in overlapping parts",
         "handlers/offset_fetch.py",
-        "for start in range(AT_ONCE, len(indexes), AT_ONCE):",
-        "for start in range(AT_ONCE - 1, len(indexes), AT_ONCE):",
+        "for start in range(0, len(indexes) or 1, AT_ONCE):",
+        "for start in range(0, len(indexes) or 1, AT_ONCE - 1):",
         OFFSET_FETCH,
     ),
     Plant(
@@ -367,8 +367,8 @@ PLANTS = (
     Plant(
         "a topic is created although the client does not want it",
         "handlers/metadata.py",
-        "if request.allow_auto_topic_creation and ctx.settings.auto_create_topics_enable:",
-        "if ctx.settings.auto_create_topics_enable:",
+        "creates = request.allow_auto_topic_creation and ctx.settings.auto_create_topics_enable",
+        "creates = ctx.settings.auto_create_topics_enable",
         METADATA,
     ),
     Plant(

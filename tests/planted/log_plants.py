@@ -23,7 +23,24 @@ RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
 
 LARGE = ("tests/log/test_large_writes.py", "tests/server/test_large_writes.py")
 
+TRANSACTIONS = ("tests/log/test_transactions.py",)
+
 PLANTS = (
+    # Ranges of aborted transactions.
+    Plant(
+        "reads in the middle of an aborted transaction are told of none",
+        "log/partition_log.py",
+        "not at & 1 and (at == len(ranges) or end <= ranges[at])",
+        "not at & 1",
+        TRANSACTIONS,
+    ),
+    Plant(
+        "the range of an aborted transaction ends before an overlapping one began",
+        "log/txn_index.py",
+        "start = min(start, ranges.pop())",
+        "ranges.pop()",
+        TRANSACTIONS,
+    ),
     # Large batches that are written beside the loop.
     Plant(
         "a write goes on behind one that failed",
@@ -294,8 +311,8 @@ PLANTS = (
     Plant(
         "a sync after a failed one counts",
         "log/syncing.py",
-        "if not log.closed and log.offline is None:",
-        "if not log.closed:",
+        "if not log.closed and log.offline is None and not self._has_moved:",
+        "if not log.closed and not self._has_moved:",
         FILES,
     ),
     Plant(
@@ -463,5 +480,12 @@ PLANTS = (
         "log.log_start_offset = start",
         "pass",
         RETENTION,
+    ),
+    Plant(
+        "a refused batch comes back when the disk has space again",
+        "log/reopening.py",
+        "active.file.truncate(active.written_size)",
+        "pass",
+        ("tests/log/test_reopening.py",),
     ),
 )

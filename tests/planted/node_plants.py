@@ -11,6 +11,8 @@ SESSIONS = ("tests/server/test_session.py",)
 PENDING = ("tests/server/test_pending_partitions.py",)
 METADATA_LOG = ("tests/server/test_metadata_log.py", "tests/server/test_metadata_syncs.py")
 METADATA_SYNCS = ("tests/server/test_metadata_syncs.py",)
+HEARTBEATS = ("tests/server/test_heartbeat_fast_path.py",)
+MOVES = ("tests/handlers/test_alter_replica_log_dirs.py",)
 HOUSEKEEPING = ("tests/server/test_housekeeping.py",)
 DELETED = ("tests/server/test_deleted_partitions.py",)
 DIRECTORIES = ("tests/server/test_directories.py",)
@@ -105,11 +107,32 @@ PLANTS = (
         METADATA_LOG,
     ),
     Plant(
-        "what must be committed at once is synced beside the loop",
-        "server/controller_node.py",
-        "beside_loop, self.syncs_beside_loop = self.syncs_beside_loop, False",
-        "beside_loop = self.syncs_beside_loop",
-        METADATA_SYNCS,
+        "a log is synced while its copy is synced for the last time",
+        "server/moves.py",
+        "commits.postpone_syncs(move.log)",
+        "pass",
+        MOVES,
+    ),
+    Plant(
+        "a repeated heartbeat is answered although its member has changed",
+        "server/heartbeat_fast_path.py",
+        "or group.members.get(member.member_id) is not member",
+        "",
+        HEARTBEATS,
+    ),
+    Plant(
+        "a repeated heartbeat is answered before what its coordinator wrote is committed",
+        "server/heartbeat_fast_path.py",
+        "or not self._commits.is_settled(runner.log)",
+        "",
+        HEARTBEATS,
+    ),
+    Plant(
+        "a repeated heartbeat extends no session",
+        "server/heartbeat_fast_path.py",
+        "group.deadlines[deadline] = session_ends",
+        "pass",
+        HEARTBEATS,
     ),
     Plant(
         "nobody hears that a block of producer ids has come",
@@ -193,8 +216,8 @@ PLANTS = (
     Plant(
         "the fast paths do not hear of changed settings",
         "server/broker.py",
-        'self.forget_topics()\nif "acls" in delta.others:',
-        'if "acls" in delta.others:',
+        "self.forget_topics()\nif delta.acls:",
+        "if delta.acls:",
         MIN_INSYNC,
     ),
     Plant(
@@ -294,5 +317,19 @@ PLANTS = (
         "self._results.append((then, outcome(job)))\nself._wake()\nreturn",
         "return",
         OFFLOAD,
+    ),
+    Plant(
+        "a shard is loaded without what was appended in the same turn",
+        "server/coordinator_host.py",
+        "log.write_pending()",
+        "pass",
+        ("tests/server/test_coordinator_host.py",),
+    ),
+    Plant(
+        "a coordinator stays away after a full disk",
+        "server/coordinator_host.py",
+        "self._failed.pop(log.partition, None)\nself.follow()",
+        "pass",
+        ("tests/server/test_full_disk.py",),
     ),
 )

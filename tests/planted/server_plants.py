@@ -194,7 +194,7 @@ PLANTS = (
     Plant(
         "what a shard misses while it is loaded is lost",
         "server/coordinator_host.py",
-        "self._missed.append(event)",
+        "self._deleted_topics.update(dict.fromkeys(event.topics))",
         "pass",
         GROUPS,
     ),
@@ -386,8 +386,8 @@ PLANTS = (
     Plant(
         "an old leader epoch is read from",
         "server/fetch_fast_path.py",
-        "if log is None or (leader_epoch >= 0 and leader_epoch != log.leader_epoch):",
-        "if log is None:",
+        "if log is None or (epoch >= 0 and epoch != log.leader_epoch) or limit < 0:",
+        "if log is None or limit < 0:",
         FETCH,
     ),
     Plant(
@@ -442,7 +442,7 @@ PLANTS = (
     Plant(
         "read_committed is given what is not decided",
         "server/fetch_fast_path.py",
-        "committed = log.last_stable_offset",
+        "readable = stable",
         "pass",
         FETCH,
     ),

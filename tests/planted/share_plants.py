@@ -123,4 +123,18 @@ PLANTS = (
         "if True:",
         HEARTBEAT,
     ),
+    Plant(
+        "a group is deleted without its state",
+        "coordinator/share_offsets.py",
+        "topics = {} if group.members else _topics_with_state(shard, group)",
+        "topics = {}",
+        ("tests/coordinator/test_share_group.py",),
+    ),
+    Plant(
+        "an error of a share partition stays",
+        "server/share_groups.py",
+        "if not led.error:",
+        "if True:",
+        FETCH,
+    ),
 )

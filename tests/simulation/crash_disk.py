@@ -61,7 +61,7 @@ class CrashFile(MemoryFile):
 class CrashDisk(MemoryDisk):
     """See the module. `flips` allows a power loss to flip a bit in what was not synced."""
 
-    __slots__ = ("durable", "durable_directories", "flips", "free_bytes", "journal", "names_apart")
+    __slots__ = ("durable", "durable_directories", "flips", "free_bytes", "journal", "names_apart", "renames")
 
     def __init__(self):
         super().__init__()
@@ -69,6 +69,7 @@ class CrashDisk(MemoryDisk):
         self.durable_directories = {"/"}
         self.names_apart = False
         self.journal = []
+        self.renames = []
         self.free_bytes = None
         self.flips = True
 
@@ -87,20 +88,31 @@ class CrashDisk(MemoryDisk):
     # -- names
 
     def commit(self, directory=None):
-        """Bring all names, creations and truncations so far to the device; with `directory` only its names."""
+        """Bring all names, creations and truncations so far to the device; with `directory` only its names, also those
+        that it got under an earlier name of its own."""
         kept = []
         for row in self.journal:
             if directory is None or (
-                row[0] != "truncate" and directory in map(posixpath.dirname, row[1 : 3 if row[0] == "rename" else 2])
+                row[0] != "truncate"
+                and directory
+                in [self._named_now(posixpath.dirname(each)) for each in row[1 : 2 + (row[0] == "rename")]]
             ):
                 self._apply(row, self.durable, self.durable_directories)
             else:
                 kept.append(row)
         self.journal = kept
 
-    @staticmethod
-    def _apply(row, names, directories):
+    def _named_now(self, directory):
+        for source, target in self.renames:
+            if directory == source:
+                directory = target
+        return directory
+
+    def _apply(self, row, names, directories):
         kind, first, second = row
+        if kind == "name" and posixpath.dirname(first) not in directories:
+            # The folder has another name on the device already.
+            first = f"{self._named_now(posixpath.dirname(first))}/{posixpath.basename(first)}"
         if kind == "truncate":
             first.synced = first.synced[:second]
         elif kind == "rename":
@@ -170,6 +182,8 @@ class CrashDisk(MemoryDisk):
     def rename(self, source, target):
         super().rename(source, target)
         self.journal.append(("rename", source, target))
+        if target in self.directories:
+            self.renames.append((source, target))
 
     def unlink(self, path):
         super().unlink(path)

@@ -72,7 +72,7 @@ class SimulatedSocket:
         """The outcome of a connection attempt: 0, or an errno."""
         return self.error
 
-    def recv_into(self, view):
+    def recv_into(self, view, asked=NO_LIMIT):
         self._check()
         if not len(view):
             return 0
@@ -80,7 +80,7 @@ class SimulatedSocket:
             if self.has_ended:
                 return 0
             raise BlockingIOError(errno.EAGAIN, "nothing is here")
-        size = min(len(view), len(self.inbox))
+        size = min(len(view), len(self.inbox), asked)
         view[:size] = self.inbox[:size]
         del self.inbox[:size]
         self.peer.told()

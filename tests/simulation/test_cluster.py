@@ -118,6 +118,7 @@ def test_without_faults_nothing_fails_and_each_asks_over_one_connection():
     assert [each.metrics.connections_accepted for each in echoes] == [2, 2, 2]
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_world_and_another_one_another():
     """Also under another seed of the interpreter's hashes."""
     digests = {echo_world(3)[0].digest for _ in range(2)}

@@ -7,6 +7,7 @@ from tests import seeds
 from tests.simulation import damage
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", seeds.sampled(sorted(damage.KINDS), 9))
 def test_damaged_files(kind):
     outcomes = dict(damage.run([20_260_101], [kind]))

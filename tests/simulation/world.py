@@ -29,6 +29,10 @@ _USUAL = {
     "group.initial.rebalance.delay.ms": ("0", "test"),
     # Time moves by hours in tests that are not about connections.
     "connections.max.idle.ms": ("-1", "test"),
+    # With Kafka's fifty each, most of the time of a test with a group goes into the making of these partitions.
+    "offsets.topic.num.partitions": ("3", "test"),
+    "transaction.state.log.num.partitions": ("3", "test"),
+    "share.coordinator.state.topic.num.partitions": ("3", "test"),
 }
 
 
@@ -173,7 +177,9 @@ class Peer:
 class World:
     """A node and its peers."""
 
-    def __init__(self, path, *, disk=None, clock=None, seed=1, more_directories=(), authorizer=None, **settings):
+    def __init__(
+        self, path, *, disk=None, clock=None, seed=1, more_directories=(), authorizer=None, listening=None, **settings
+    ):
         self.path = str(path)
         self.clock = clock or ManualClock()
         self.disk = disk or Disk()
@@ -186,7 +192,7 @@ class World:
         properties = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
         self.process = process = Process(
             config.Settings.from_properties({**_USUAL, **properties}),
-            [Listener("PLAINTEXT", "localhost", 9092)],
+            listening or [Listener("PLAINTEXT", "localhost", 9092)],
             [self.path, *more_directories],
             clock=self.clock,
             disk=self.disk,

@@ -1,0 +1,103 @@
+"""Bugs to plant in faults on purpose and in `pykafkad/testing`."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+FAULTS = ("tests/testing/test_faults.py",)
+BROKER = ("tests/testing/test_broker.py",)
+WAITS = ("tests/testing/test_waits.py",)
+
+PLANTS = (
+    Plant(
+        "the own listener of a guarded broker is everybody's",
+        "testing/guard.py",
+        "Listener(CONTROL, CONTROL_HOST, control_port),",
+        "Listener(CONTROL, host, control_port),",
+        ("tests/testing/test_guard.py",),
+    ),
+    Plant(
+        "ACLs of a test's broker are forgotten",
+        "testing/embedded.py",
+        'start_acls.add(process, words.parse(guard.acls, "acls:"))',
+        "pass",
+        ("tests/testing/test_guard.py",),
+    ),
+    Plant(
+        "a test may not look into its own guarded broker",
+        "testing/guard.py",
+        'texts[SUPER_USERS] = ";".join(filter(None, (given.get(SUPER_USERS, ""), "User:ANONYMOUS")))',
+        "pass",
+        ("tests/testing/test_guard.py",),
+    ),
+    Plant(
+        "certificates of a test's broker are never removed",
+        "testing/guard.py",
+        "weakref.finalize(owner, _remove, folder, os.getpid())",
+        "pass",
+        ("tests/testing/test_guard.py",),
+    ),
+    Plant(
+        "a refused partition takes those beside it with it",
+        "server/refused_parts.py",
+        "if partition is not None and index != partition:\n    left.append(each)\n    continue",
+        "",
+        FAULTS,
+    ),
+    Plant(
+        "what a lost answer told of is not written",
+        "server/fault_injection.py",
+        "self._commits.mark(log)",
+        "pass",
+        FAULTS,
+    ),
+    Plant(
+        "a fault goes on after its last time",
+        "server/fault_injection.py",
+        "if fault.left == 1:\n    self.remove(fault)",
+        "",
+        FAULTS,
+    ),
+    Plant(
+        "a connection that hangs is served again when the fault has ended",
+        "server/fault_injection.py",
+        "connection.serve = faulty.serve if faulty.is_silent(connection) else serve",
+        "connection.serve = serve",
+        FAULTS,
+    ),
+    Plant(
+        "the test itself meets its faults",
+        "server/fault_injection.py",
+        "if client_id == EXEMPT_CLIENT_ID:\n    return None",
+        "",
+        FAULTS,
+    ),
+    Plant(
+        "connections keep their fast paths beside a fault",
+        "server/fault_injection.py",
+        "connection.session.lend(_NO_FAST_PATHS if faulty.is_silent(connection) else fast_paths)",
+        "pass",
+        FAULTS,
+    ),
+    Plant(
+        "a reset keeps changed settings",
+        "testing/embedded.py",
+        "if changes:\n    submit(events.AlterConfigs(_Token(), changes, incremental=False))",
+        "",
+        BROKER,
+    ),
+    Plant(
+        "a reset keeps the faults",
+        "testing/embedded.py",
+        "if self._faults is not None:\n    self._faults.clear()",
+        "",
+        FAULTS + BROKER,
+    ),
+    Plant(
+        "a wait looks once",
+        "testing/waits.py",
+        "if left <= 0:",
+        "if True:",
+        WAITS,
+    ),
+)
