@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,12 +22,39 @@ from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.java_tools import JAVA_OPTIONS
+from compat_tests.repeat import Repeat, session_broker
 from compat_tests.scenarios.registry import CONFIGURED
-from compat_tests.setup import system_packages
+from compat_tests.setup import class_archive, system_packages
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 from compat_tests.tools.runner import ToolRunner
 
 AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "pykafkad")}
+# The files that take minutes, longest first, and those of half a minute that would come last by their names. The suites
+# come when they are built (compat_tests/suites/ahead.py).
+LONGEST = (
+    "test_tools.py",
+    "test_scenarios.py",
+    "test_wheel.py",
+    "test_authorization.py",
+    "test_crash.py",
+    "test_round_trips.py",
+    "test_suites.py",
+    "test_command_line.py",
+    "test_bad_fields.py",
+    "test_metadata_log.py",
+    "test_killed_clients.py",
+    "test_snapshots.py",
+    "test_streams_and_connect.py",
+    "test_verifiable.py",
+    "test_transaction_ends.py",
+    "test_restart_seen.py",
+    "test_tools_files.py",
+    "test_quorum_with_kafka.py",
+    "test_mirror_between.py",
+    "test_tls.py",
+    "test_transactions.py",
+    "test_testing.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,12 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--rounds",
         type=int,
-        help="rounds of SIGKILL in each of its tests (default: 50 under load, 10 of each other kind)",
+        help="rounds of SIGKILL in each of its tests (default: 20 under load, 10 of each other kind)",
     )
     group.addoption(
         "--crash-seed", type=int, help="seed of the moments of SIGKILL (default: another one each time, printed)"
     )
-    group.addoption("--whole-suites", action="store_true", help="other clients' suites whole, also the long ones")
+    group.addoption(
+        "--whole-suites", action="store_true", help="other clients' suites and programs, also the long ones"
+    )
     group.addoption("--every-version", action="store_true", help="bad fields in every version, not in a sample of them")
     group.addoption("--codec-seed", help="seed of the random messages in compat_tests/codec")
     group.addoption(
@@ -52,7 +81,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn warnings into errors, except those from inside other projects' clients."""
+    """Turn warnings into errors, except those from inside other projects' clients; repeat what is late beside Kafka."""
+    config.pluginmanager.register(Repeat(config))
     # After errors that a test provoked, clients leave sockets to the garbage collector.
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -78,9 +108,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("broker", names, indirect=True, scope="session")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the file that takes longest: it compiles other clients' suites while another process runs the rest."""
-    items.sort(key=lambda item: item.path.name != "test_suites.py")
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process works alone at the end."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    if getattr(config, "workerinput", {}).get("workerid") == "gw0":
+        whole = config.getoption("--whole-suites")
+        suites = [item.callspec.params["suite"] for item in items if "suite" in getattr(item, "fixturenames", ())]
+        names = [suite.name for suite in suites if suite.quick or whole]
+        if names:
+            # Imported late, because it imports clients, and the filters of warnings come first.
+            from compat_tests.suites import ahead
+
+            building = ahead.start(names)
+            config.add_cleanup(lambda: ahead.end(building))
 
 
 def unavailable(reason: str) -> None:
@@ -88,6 +130,13 @@ def unavailable(reason: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"with CI=true nothing may be skipped: {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def whole_suites(pytestconfig: pytest.Config) -> None:
+    """For programs that take long: leave them out without `--whole-suites`."""
+    if not pytestconfig.getoption("--whole-suites"):
+        pytest.skip("this takes long: make test-long, or --whole-suites")
 
 
 @pytest.fixture(scope="session")
@@ -105,11 +154,14 @@ def kafka_source(pytestconfig: pytest.Config) -> Iterator[KafkaSource]:
 
 
 @pytest.fixture(scope="session")
-def kafka(kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def kafka(
+    kafka_source: KafkaSource, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Broker]:
     """One real Kafka for the session."""
     broker = kafka_source.broker(tmp_path_factory.mktemp("kafka"))
     try:
         broker.start()
+        pytestconfig.stash[session_broker] = broker
         yield broker
     finally:
         broker.close()
@@ -200,7 +252,8 @@ def kafka_jars() -> Path:
 def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen]]:
     """Starts a main class of the jars or of the folder `classes` with a properties file; `_` in a name is a dot.
 
-    Processes that still run at the end of the test are stopped.
+    Two processes of one class need different file names (`called`); `also` are arguments behind the file. Processes
+    that still run at the end of the test are stopped.
     """
     logging = tmp_path / "log4j2.properties"
     logging.write_text(
@@ -210,17 +263,26 @@ def start_java(kafka_jars: Path, tmp_path: Path) -> Iterator[Callable[..., subpr
     )
     with ExitStack() as stack:
 
-        def begin(main_class: str, classes: Path | None = None, **properties: object) -> subprocess.Popen:
-            path = tmp_path / f"{main_class.rpartition('.')[2]}.properties"
+        def begin(
+            main_class: str,
+            classes: Path | None = None,
+            *,
+            called: str = "",
+            also: Sequence[Path] = (),
+            **properties: object,
+        ) -> subprocess.Popen:
+            path = tmp_path / f"{called or main_class.rpartition('.')[2]}.properties"
             path.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()))
             command = [
                 "java",
                 *JAVA_OPTIONS,
+                *class_archive.options(kafka_jars),
                 f"-Dlog4j2.configurationFile={logging}",
                 "-cp",
                 f"{kafka_jars}/*" if classes is None else f"{kafka_jars}/*:{classes}",
                 main_class,
                 str(path),
+                *map(str, also),
             ]
             process = stack.enter_context(
                 subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -10,11 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from compat_tests.setup import class_archive
+
 # The classes behind the scripts of a Kafka distribution.
 TOOLS = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-share-consumer": "org.apache.kafka.tools.VerifiableShareConsumer",
     "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
@@ -31,7 +34,7 @@ DUMP_COMPLAINTS = (
 
 TIMEOUT_SECONDS = 300
 # A short start counts for more than fast code: most of these JVMs live for a second.
-JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 class Outcome(NamedTuple):
@@ -53,7 +56,14 @@ class JavaTools:
             "appender.c.name = C\nappender.c.target = SYSTEM_ERR\nappender.c.layout.type = PatternLayout\n"
             "appender.c.layout.pattern = %d %p %c{1} %m%n\n"
         )
-        self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+        self._java = [
+            "java",
+            *JAVA_OPTIONS,
+            *class_archive.options(jars),
+            f"-Dlog4j2.configurationFile={logging}",
+            "-cp",
+            f"{jars}/*",
+        ]
 
     def command(self, tool: str, *arguments: str, connect: bool = True) -> list[str]:
         """The command line of `tool`; with `connect` it includes the broker's address."""

@@ -41,11 +41,16 @@ def value_of(size_bytes: int) -> bytes:
     return (block * (size_bytes // len(block) + 1))[:size_bytes]
 
 
+class TookTooLong(AssertionError):
+    """What a test waits for did not happen in time."""
+
+
 def wait_until(condition: Callable[[], object], what: str, timeout_seconds: float = 120.0) -> None:
-    """Return once `condition()` is true; AssertionError naming `what` if that takes too long."""
+    """Return once `condition()` is true; TookTooLong naming `what` if that takes too long."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
-        assert time.monotonic() < deadline, f"did not happen within {timeout_seconds} s: {what}"
+        if time.monotonic() > deadline:
+            raise TookTooLong(f"did not happen within {timeout_seconds} s: {what}")
         time.sleep(0.02)
 
 

@@ -71,6 +71,11 @@ class Guarded:
                 "listener.name.controller.plain.sasl.jaas.config": _LOGIN,
                 "authorizer.class.name": STANDARD_AUTHORIZER,
                 "super.users": "User:root",
+                # Nobody commits an offset for the group until the member that a request has added is lost.
+                "group.consumer.min.session.timeout.ms": "1000",
+                "group.consumer.session.timeout.ms": "1000",
+                "group.consumer.min.heartbeat.interval.ms": "500",
+                "group.consumer.heartbeat.interval.ms": "500",
             },
             port,
         )
@@ -180,12 +185,13 @@ def test_a_caller_without_acls_is_answered_as_the_rules_say(guarded: Guarded) ->
 def test_each_rule_is_needed_and_all_rules_are_enough(guarded: Guarded) -> None:
     """Every rule is needed and all together are enough: every API in its first and last version."""
     wrong = []
+    topic_id = guarded.prepare()
     for row, version, values, rules in walk(every=False):
         for rule in rules:
             if rule.answer == OTHERWISE:
                 continue
             guarded.allow(pairs(tuple(each for each in rules if each != rule)) - pairs((rule,)), rule)
-            answer = guarded.ask(row, version, values, guarded.prepare())
+            answer = guarded.ask(row, version, values, topic_id)
             if answer in (CLOSED, NOTHING) or not is_refused(answer, rule):
                 wrong.append(f"{row.name} {version} {values}: without {rule} {answer}")
         for enough in [
@@ -193,7 +199,9 @@ def test_each_rule_is_needed_and_all_rules_are_enough(guarded: Guarded) -> None:
             *(pairs(rules) - pairs((rule,)) | {rule.instead} for rule in rules if rule.instead),
         ]:
             guarded.allow(enough)
-            answer = guarded.ask(row, version, values, guarded.prepare())
+            answer = guarded.ask(row, version, values, topic_id)
+            # What was refused has changed nothing.
+            topic_id = guarded.prepare()
             if (
                 answer == CLOSED
                 or codes(answer) & REFUSALS

@@ -1,22 +1,31 @@
 """Every field of every request at its extreme values, sent to a real Kafka and to pykafkad: see
 `compat_tests/bad_fields/`.
 
-Both brokers are new, so that they have the same content. Streams groups, which pykafkad does not offer yet, and share
-groups are off. A sample of the versions is asked; `--every-version` asks all.
+Both brokers are new, so that they have the same content. Share groups and streams groups are off. A sample of the
+versions is asked; `--every-version` asks all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compat_tests.bad_fields.compare import not_allowed
-from compat_tests.bad_fields.differences import ALLOWED, allowed
+from compat_tests.bad_fields.differences import ALLOWED, Difference, allowing
 from compat_tests.bad_fields.encoding import body
 from compat_tests.bad_fields.run import Answer, Run, bases_missing
+from compat_tests.bad_fields.switched_on import (
+    ALLOWED_SWITCHED_ON,
+    BASES_SWITCHED_ON,
+    SETTINGS as SETTINGS_SWITCHED_ON,
+    UNANSWERED_SWITCHED_ON,
+    SwitchedOnCluster,
+)
 from compat_tests.bad_fields.variants import variants
 from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.choose import KafkaSource
@@ -33,10 +42,12 @@ SETTINGS = {
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
 }
-# Kafka's share groups leave many requests with extreme values unanswered. Raw scenarios compare their bad input.
+# Kafka's share groups leave many requests with extreme values unanswered. Raw scenarios compare their bad input,
+# and that of streams groups.
 SWITCHED_OFF = ("streams.version", "share.version")
 SAFE_DOWNGRADE = 2
 SHOWN_DIFFERENCES = 40
+UNANSWERED_SECONDS = 3.0
 
 
 def switch_off(broker: Broker) -> None:
@@ -53,18 +64,15 @@ def switch_off(broker: Broker) -> None:
         exchange.close()
 
 
-def answers_of(name: str, source: KafkaSource, directory: Path, whole: bool) -> list[Answer]:
+def answers_of(
+    name: str, source: KafkaSource, directory: Path, settings: dict[str, str], ask: Callable[[Broker], list[Answer]]
+) -> list[Answer]:
     """All requests to a new broker, with their answers."""
     directory.mkdir()
-    broker = source.broker(directory, SETTINGS) if name == "kafka" else PykafkadProcess(directory, SETTINGS)
+    broker = source.broker(directory, settings) if name == "kafka" else PykafkadProcess(directory, settings)
     try:
         broker.start()
-        switch_off(broker)
-        run = Run(broker.bootstrap, whole=whole)
-        try:
-            answers = list(run.answers())
-        finally:
-            run.close()
+        answers = ask(broker)
         if name == "pykafkad":
             assert_no_bug_logged(broker)
         return answers
@@ -72,6 +80,45 @@ def answers_of(name: str, source: KafkaSource, directory: Path, whole: bool) -> 
         if name == "kafka":
             broker.kill()  # A Kafka whose registration was removed takes long to stop.
         broker.close()
+
+
+def answers_of_both(
+    pytestconfig: pytest.Config,
+    source: KafkaSource,
+    directory: Path,
+    settings: dict[str, str],
+    ask: Callable[[Broker], list[Answer]],
+) -> list[list[Answer]]:
+    """The answers of a real Kafka and of a pykafkad, or with `--against` of two of one kind."""
+    brokers = AGAINST[pytestconfig.getoption("--against")]
+    brokers = brokers if len(brokers) == 2 else brokers * 2
+    with ThreadPoolExecutor() as threads:
+        return list(
+            threads.map(
+                lambda number: answers_of(brokers[number], source, directory / f"{number}", settings, ask),
+                range(len(brokers)),
+            )
+        )
+
+
+def asked_of(run: Run) -> list[Answer]:
+    """All answers of a run."""
+    try:
+        return list(run.answers())
+    finally:
+        run.close()
+
+
+def compare(runs: list[list[Answer]], rows: tuple[Difference, ...]) -> None:
+    """Fail if the answers differ in something else than the table of differences says."""
+    asked = Counter(answer.api for answer in runs[0])
+    print(f"\n{sum(asked.values())} requests with a field changed, of {len(asked)} APIs")
+    lines = not_allowed(*runs, rows)
+    if lines:
+        kinds = Counter(line.split()[0] for line in lines)
+        counts = "\n".join(f"{api}: {asked[api]} requests, {count} kinds of difference" for api, count in kinds.items())
+        more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
+        pytest.fail(f"{counts}\n" + "\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
 
 
 def test_every_answered_api_has_a_base() -> None:
@@ -87,17 +134,31 @@ def test_every_field_at_its_extremes(pytestconfig: pytest.Config, kafka_source: 
     chance.
     """
     whole = pytestconfig.getoption("--every-version")
-    brokers = AGAINST[pytestconfig.getoption("--against")]
-    brokers = brokers if len(brokers) == 2 else brokers * 2
-    runs = [answers_of(name, kafka_source, tmp_path / f"{name}-{number}", whole) for number, name in enumerate(brokers)]
-    asked = Counter(answer.api for answer in runs[0])
-    print(f"\n{sum(asked.values())} requests with a field changed, of {len(asked)} APIs")
-    lines = not_allowed(*runs)
-    if lines:
-        kinds = Counter(line.split()[0] for line in lines)
-        counts = "\n".join(f"{api}: {asked[api]} requests, {count} kinds of difference" for api, count in kinds.items())
-        more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
-        pytest.fail(f"{counts}\n" + "\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
+
+    def ask(broker: Broker) -> list[Answer]:
+        switch_off(broker)
+        return asked_of(Run(broker.bootstrap, whole=whole))
+
+    compare(answers_of_both(pytestconfig, kafka_source, tmp_path, SETTINGS, ask), ALLOWED)
+
+
+@pytest.mark.timeout(1200)
+def test_every_field_with_the_features_switched_on(
+    pytestconfig: pytest.Config, kafka_source: KafkaSource, tmp_path: Path
+) -> None:
+    """The same for transactions, share groups and streams groups: producers, members and groups are there."""
+    whole = pytestconfig.getoption("--every-version")
+
+    def ask(broker: Broker) -> list[Answer]:
+        chosen = {
+            "bases": BASES_SWITCHED_ON,
+            "cluster": SwitchedOnCluster,
+            "patience_seconds": UNANSWERED_SECONDS,
+            "unanswered": UNANSWERED_SWITCHED_ON,
+        }
+        return asked_of(Run(broker.bootstrap, whole=whole, **chosen))
+
+    compare(answers_of_both(pytestconfig, kafka_source, tmp_path, SETTINGS_SWITCHED_ON, ask), ALLOWED_SWITCHED_ON)
 
 
 def plain_of(value: Any, fields: list[notation.Field], version: int) -> dict[str, Any]:
@@ -140,5 +201,5 @@ def test_what_is_sent_is_what_the_codec_would_send(row: table.Api) -> None:
 def test_the_table_of_differences() -> None:
     """Every difference has a reason, and the patterns match the intended cases."""
     assert all(row.reason.endswith(".") for row in ALLOWED)
-    assert allowed(Answer("CreateTopics", 7, "topics.name", "longest", None), "topics.0.error_code")
-    assert not allowed(Answer("CreateTopics", 7, "topics.name", "empty", None), "topics.0.error_code")
+    assert allowing(Answer("CreateTopics", 7, "topics.name", "longest", None), "topics.0.error_code")
+    assert not allowing(Answer("CreateTopics", 7, "topics.name", "empty", None), "topics.0.error_code")

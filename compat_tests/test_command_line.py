@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,10 +11,12 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 from compat_tests.samples import wait_until
+from compat_tests.scenarios import share_groups, streams_groups
+from compat_tests.scenarios.exchange import Exchange
 
 FreshName = Callable[..., str]
 Run = Callable[..., subprocess.CompletedProcess]
@@ -137,6 +140,54 @@ def test_tail_follows_until_interrupted(run: Run, bootstrap: str, fresh_name: Fr
     assert _groups(run) == groups
 
 
+def test_topics_are_changed(run: Run, fresh_name: FreshName) -> None:
+    """Partitions are added, settings set and unset, records deleted; what the broker refuses is said with its words."""
+    topic = fresh_name()
+    run("topics", "create", topic)
+    run("produce", topic, "a", "b", "c", "--partition", "0")
+    done = run("topics", "alter", topic, "--partitions", "2", "--config", "retention.ms=5000", "--json")
+    assert _json(done.stdout) == [{"topic": topic, "changed": ["2 partitions", "retention.ms=5000"]}]
+
+    def described() -> list[tuple]:
+        rows = _json(run("topics", "describe", topic, "--json").stdout)
+        return [(row["start_offset"], row["end_offset"], row["settings"]) for row in rows]
+
+    wait_until(lambda: described() == [(0, 3, {"retention.ms": "5000"}), (0, 0, {"retention.ms": "5000"})], "changed")
+    run("topics", "alter", topic, "--unset", "retention.ms")
+    assert f"{topic}: INVALID_PARTITIONS" in run("topics", "alter", topic, "--partitions", "1", code=1).stderr
+    assert f"{topic}: INVALID_CONFIG" in run("topics", "alter", topic, "--config", "no.such=1", code=1).stderr
+    deleted = run("topics", "delete-records", topic, "--before", "2", "--partition", "0", "--json")
+    assert _json(deleted.stdout) == [{"topic": topic, "partition": 0, "start_offset": 2}]
+    refused = run("topics", "delete-records", topic, "--before", "9", code=1).stderr
+    assert refused == "".join(f"pykafkad: {topic}-{partition}: OFFSET_OUT_OF_RANGE\n" for partition in (0, 1))
+    run("topics", "delete-records", topic)
+    wait_until(lambda: described() == [(3, 3, {}), (0, 0, {})], "nothing is left")
+
+
+def test_status(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
+    """A broker that is well has all its partitions."""
+    run("topics", "create", f"{fresh_name()}:3")
+    (found,) = _json(run("status", "--json").stdout)
+    assert found["brokers"] == [{"id": 1, "address": bootstrap}]
+    assert found["partitions"] >= 3
+    assert (found["offline_partitions"], found["under_replicated_partitions"]) == (0, 0)
+    assert f"brokers: 1 at {bootstrap}\n" in run("status").stdout
+
+
+def test_members_are_kicked(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
+    """A member leaves by its id, and its client joins again as another; a name that nobody has is reported."""
+    topic, group = fresh_name(), fresh_name("group")
+    run("topics", "create", topic)
+    assert f"there is no group {group} at" in run("groups", "kick", group, "--all", code=1).stderr
+    options = {"group_id": group, "bootstrap_servers": bootstrap, "enable_auto_commit": False}
+    with contextlib.closing(KafkaConsumer(topic, **options)) as consumer:
+        wait_until(lambda: consumer.poll(100) or consumer.assignment(), "the member has joined")
+        (member,) = _json(run("groups", "describe", group, "--members", "--json").stdout)
+        assert f"nobody: {group} has no such member" in run("groups", "kick", group, "nobody", code=1).stderr
+        assert run("groups", "kick", group, member["member"]).stdout == f"member\tresult\n{member['member']}\tleft\n"
+        assert member["member"] not in run("groups", "describe", group, "--members").stdout
+
+
 def test_groups(run: Run, fresh_name: FreshName) -> None:
     """Offsets are set, shown with their lag, moved and deleted; a missing group is reported."""
     topic, group = fresh_name(), fresh_name("group")
@@ -152,11 +203,44 @@ def test_groups(run: Run, fresh_name: FreshName) -> None:
     assert described() == [(0, 0, 3, 3)]
     run("groups", "reset", group, "--to", "2")
     assert described() == [(0, 2, 3, 1)]
+    run("groups", "reset", group, "--to", "2001-01-01T00:00:00Z")
+    assert described() == [(0, 0, 3, 3)]
     run("groups", "reset", group, "--to", "end")
     assert described() == [(0, 3, 3, 0)]
+    assert "--to soon: must be start, end" in run("groups", "reset", group, "--to", "soon", code=2).stderr
     assert group in _groups(run)
     assert run("groups", "delete", group).stdout == f"group\tresult\n{group}\tdeleted\n"
     assert f"{group}: GROUP_ID_NOT_FOUND" in run("groups", "delete", group, code=1).stderr
+
+
+def test_groups_of_newer_kinds(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
+    """Members, epochs, what they have and shall have, offsets and lag of a streams group, and of a share group."""
+    exchange = Exchange(bootstrap, "groups")
+    group = streams_groups.Group(exchange, partitions=2)
+    run("produce", group.topic, "a", "b", "c", "--partition", "0")
+    first, second = group.member(streams_groups.FIRST), group.member(streams_groups.SECOND)
+    first.beat(quietly=True)
+    second.beat(quietly=True)
+    (one, other) = _json(run("groups", "describe", group.name, "--members", "--json").stdout)
+    shown = {row["member"]: (row["epoch"], row["assignment"], row["target"]) for row in (one, other)}
+    assert shown[first.member_id][1] == "0_0 0_1" and shown[first.member_id][2] in ("0_0", "0_1")
+    assert "has to give up" in run("groups", "describe", group.name).stderr
+    rows = _json(run("groups", "describe", group.name, "--json").stdout)
+    assert [(row["topic"], row["partition"], row["end_offset"], row["client"]) for row in rows] == [
+        (group.topic, 0, 3, "scenario"),
+        (group.topic, 1, 0, "scenario"),
+    ]
+    assert "in use by 2 clients" in run("groups", "reset", group.name, "--to", "start", code=1).stderr
+    share = share_groups.Group(exchange, "share")
+    member = share_groups.Member(share).join()
+    member.fetch("gets all")
+    member.give_back("accepts two", (0, 1, [1]))
+    (row,) = _json(run("groups", "describe", share.name, "--json").stdout)
+    assert (row["partition"], row["end_offset"], row["lag"]) == (0, 6, 4)
+    (row,) = _json(run("groups", "describe", share.name, "--members", "--json").stdout)
+    assert (row["assignment"], row["target"]) == (f"{share.topic}-0", None)
+    assert "is a share group" in run("groups", "reset", share.name, "--to", "start", code=1).stderr
+    exchange.close()
 
 
 def test_transactions(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
@@ -199,6 +283,6 @@ def test_a_missing_broker_is_reported_in_a_sentence() -> None:
     assert done.returncode == 1
     assert (
         done.stderr.decode()
-        == "pykafkad: no broker answers at localhost:1; start one with `pykafkad serve` or name another with "
-        "--bootstrap\n"
+        == "pykafkad: no broker answers at localhost:1 (connection refused); start one with `pykafkad serve` or name "
+        "another with --bootstrap\n"
     )

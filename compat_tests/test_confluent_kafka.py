@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 
@@ -337,8 +338,18 @@ def test_member_that_dies_is_replaced(bootstrap: str, admin: AdminClient, fresh_
     survivor.start()
     silent.start()
     wait_for_exact_ownership([survivor, silent], 4)
-    silent.poll_once = lambda: time.sleep(8) or []  # type: ignore[method-assign]
-    wait_until(lambda: len(survivor.owned) == 4, "the survivor owns everything")
+    ends = threading.Event()
+
+    def without_polling() -> list[tuple[int, int]]:
+        ends.wait()
+        time.sleep(0.1)
+        return []
+
+    silent.poll_once = without_polling  # type: ignore[method-assign]
+    try:
+        wait_until(lambda: len(survivor.owned) == 4, "the survivor owns everything")
+    finally:
+        ends.set()
     survivor.leave()
     silent.leave()
 

@@ -28,7 +28,7 @@ COMPACTED = "crash-compacted"
 SHORT = "crash-short"
 KEYS = 50
 GROUP = "crash-readers"
-ROUNDS = {"test_kill_under_load": 50, "test_kill_with_group_commit": 10, "test_kill_while_topics_come_and_go": 10}
+ROUNDS = {"test_kill_under_load": 20, "test_kill_with_group_commit": 10, "test_kill_while_topics_come_and_go": 10}
 CLEANING = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "100"}
 
 

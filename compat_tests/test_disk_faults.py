@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.broker import answers
@@ -140,6 +140,59 @@ def test_full_disk(broker_on_small_disk: PykafkadProcess, killed: bool) -> None:
     assert set(acknowledged) <= set(found) and found == sorted(set(found))
     again, errors = produce(broker.bootstrap, 1000, 5)
     assert again == list(range(1000, 1005)) and not errors
+
+
+def test_all_goes_on_when_there_is_space_again(broker_on_small_disk: PykafkadProcess) -> None:
+    """Without a restart: records, committed offsets, and a transaction that was open when the disk became full."""
+    broker = broker_on_small_disk
+    settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+    transactional = Producer({**settings, "transactional.id": "full"})
+    transactional.init_transactions(60)
+    transactional.begin_transaction()
+    transactional.produce(TOPIC, b"in a transaction", partition=0)
+    transactional.flush(60)
+    filler = fill(broker.data_directory.parent)
+    _, errors = produce(broker.bootstrap, 50, 100, FAILING_MS)
+    assert errors, "the disk is full"
+    rest = broker.data_directory.parent / "rest"
+    rest.write_bytes(b"\0" * (os.statvfs(rest.parent).f_bavail * os.statvfs(rest.parent).f_frsize))
+    consumer = Consumer({**settings, "group.id": "reader", "isolation.level": "read_committed"})
+    offset = TopicPartition(TOPIC, 0, 1, metadata="x" * 4000)
+    with pytest.raises(KafkaException):
+        # The file may have a page left.
+        for _ in range(10):
+            consumer.commit(offsets=[offset], asynchronous=False)
+    # The coordinator can decide, or cannot; the partition cannot be told in any case.
+    is_decided = commits(transactional, 10)
+    rest.unlink()
+    filler.unlink()
+    wait_until(lambda: produce(broker.bootstrap, 1000, 1, 5_000)[0] == [1000], "a record is taken")
+    offset.offset = 2
+    consumer.commit(offsets=[offset], asynchronous=False)
+    assert [each.offset for each in consumer.committed([TopicPartition(TOPIC, 0)], 60)] == [2]
+    assert is_decided or commits(transactional, 60)
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    found: list[bytes] = []
+    wait_until(lambda: found.extend(values(consumer)) or b"in a transaction" in found, "the transaction has ended")
+    consumer.close()
+    transactional.begin_transaction()
+    transactional.produce(TOPIC, b"in the next one", partition=0)
+    assert commits(transactional, 60)
+
+
+def commits(producer: Producer, seconds: float) -> bool:
+    """Whether the producer's transaction is committed within the time. If not, the producer may try again."""
+    try:
+        producer.commit_transaction(seconds)
+    except KafkaException as error:
+        assert error.args[0].retriable(), error
+        return False
+    return True
+
+
+def values(consumer: Consumer) -> list[bytes]:
+    """The next records' values."""
+    return [message.value() or b"" for message in consumer.consume(100, 0.2)]
 
 
 @pytest.fixture

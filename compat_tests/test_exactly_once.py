@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition as PythonPartition
@@ -20,6 +20,7 @@ RECORDS = 400
 IN_A_TRANSACTION = 20
 PARTITIONS = 2
 SECONDS = 60
+LOADING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 class Copier:
@@ -91,9 +92,20 @@ class Copier:
         self.rewind()
 
     def rewind(self) -> None:
-        for partition in self.consumer.committed(self.consumer.assignment(), timeout=SECONDS):
+        for partition in self.committed(self.consumer.assignment()):
             offset = max(partition.offset, 0)
             self.consumer.seek(TopicPartition(partition.topic, partition.partition, offset))
+
+    def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """What the group has committed. Its coordinator loads after the broker's end, and librdkafka tells that."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                return self.consumer.committed(partitions, timeout=SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() not in LOADING or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def close(self) -> None:
         self.consumer.close()
@@ -107,21 +119,23 @@ def fill(bootstrap: str, topic: str) -> None:
     assert producer.flush(SECONDS) == 0
 
 
-def committed(bootstrap: str, topic: str) -> list[list[int]]:
-    """The values that a read_committed reader gets, by partition."""
+def committed(bootstrap: str, topic: str, count: int) -> list[list[int]]:
+    """The values that a read_committed reader gets, by partition: `count` in all, and what comes soon after them."""
     consumer = KafkaConsumer(
-        bootstrap_servers=bootstrap,
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=3000,
-        group_id=None,
+        bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest", group_id=None
     )
     partitions = [PythonPartition(topic, index) for index in range(PARTITIONS)]
     consumer.assign(partitions)
     consumer.seek_to_beginning(*partitions)
     found: list[list[int]] = [[] for _ in partitions]
-    for record in consumer:
-        found[record.partition].append(int(record.value))
+    deadline = time.monotonic() + SECONDS
+    more = True
+    while more or (sum(map(len, found)) < count and time.monotonic() < deadline):
+        more = False
+        for records in consumer.poll(1000).values():
+            more = True
+            for record in records:
+                found[record.partition].append(int(record.value))
     consumer.close()
     return found
 
@@ -158,13 +172,15 @@ def test_each_record_is_copied_once(broker: Broker, fresh_name: FreshName, end: 
                 copier.rewind()
     finally:
         copier.close()
-    assert committed(bootstrap, target) == [list(range(index, RECORDS, PARTITIONS)) for index in range(PARTITIONS)]
+    assert committed(bootstrap, target, RECORDS) == [
+        list(range(index, RECORDS, PARTITIONS)) for index in range(PARTITIONS)
+    ]
 
 
 def committed_offsets(copier: Copier) -> list[range]:
     """How far each partition was copied."""
     partitions = [TopicPartition(copier.source, index) for index in range(PARTITIONS)]
-    return [range(max(each.offset, 0)) for each in copier.consumer.committed(partitions, timeout=SECONDS)]
+    return [range(max(each.offset, 0)) for each in copier.committed(partitions)]
 
 
 def test_kafka_python_commits_offsets_in_transactions(bootstrap: str, fresh_name: FreshName) -> None:
@@ -186,7 +202,7 @@ def test_kafka_python_commits_offsets_in_transactions(bootstrap: str, fresh_name
             producer.commit_transaction()
     producer.close()
     expected = [number for number in range(6) if number % 3 != 2]
-    assert committed(bootstrap, topic) == [
+    assert committed(bootstrap, topic, PARTITIONS * len(expected)) == [
         [number * PARTITIONS + index for number in expected] for index in range(PARTITIONS)
     ]
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)

@@ -6,13 +6,12 @@ same hash of the topics.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from compat_tests.brokers.broker import ProcessBroker
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
-from compat_tests.scenarios.consumer_groups import ASSIGNMENT_SECONDS, FIRST, LEAVE, SECOND, Group, Member
+from compat_tests.scenarios.consumer_groups import FIRST, LEAVE, SECOND, Group, Member
 from compat_tests.scenarios.exchange import Exchange
 
 RETRIABLE = (14, 15, 16, 69)
@@ -26,7 +25,6 @@ def test_a_consumer_group_moves_to_a_kafka_and_back(tmp_path: Path, kafka_jars: 
     members = [group.member(FIRST), group.member(SECOND, instance="static")]
     for member in members:
         member.beat(quietly=True)
-        time.sleep(ASSIGNMENT_SECONDS)
     group.settle(*members)
     epochs = [member.epoch for member in members]
     owned = [member.owned for member in members]

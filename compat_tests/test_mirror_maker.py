@@ -59,7 +59,7 @@ def test_topics_settings_and_groups_are_mirrored(
         )
     producer.flush()
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    wait_until(lambda: _commit(reader, TopicPartition(topic, 1, RECORDS // 3)), "the group's offset is committed")
+    wait_until(lambda: commit(reader, TopicPartition(topic, 1, RECORDS // 3)), "the group's offset is committed")
     reader.close()
     properties = properties_of(
         source, target, bootstrap, topics=topic, groups=group, offset_lag_max="0", sync_group_offsets_enabled="true",
@@ -93,7 +93,7 @@ def test_topics_settings_and_groups_are_mirrored(
 
     wait_until(found_all, "every record is copied")
     assert found == written
-    wait_until(lambda: _committed(admin, group, copy, 1) == RECORDS // 3, "the group's offset is translated")
+    wait_until(lambda: committed(admin, group, copy, 1) == RECORDS // 3, "the group's offset is translated")
     copied.close()
     (described,) = admin.describe_configs([ConfigResource("topic", copy)]).values()
     assert {name: described.result(100)[name].value for name in settings} == settings
@@ -107,7 +107,7 @@ def test_topics_settings_and_groups_are_mirrored(
         deleted.result(100)
 
 
-def _commit(reader: Consumer, offset: TopicPartition) -> bool:
+def commit(reader: Consumer, offset: TopicPartition) -> bool:
     """Whether the commit succeeded; a new broker first has to create the topic of offsets."""
     try:
         return reader.commit(offsets=[offset], asynchronous=False)[0].error is None
@@ -115,7 +115,7 @@ def _commit(reader: Consumer, offset: TopicPartition) -> bool:
         return False
 
 
-def _committed(admin: AdminClient, group: str, topic: str, partition: int) -> int | None:
+def committed(admin: AdminClient, group: str, topic: str, partition: int) -> int | None:
     """The group's committed offset in the partition, or None."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
     try:

@@ -9,17 +9,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).resolve().parents[1]
 SHOWN = "".join((PROJECT / name).read_text() for name in ("README.md", "docs/using.md"))
-USE_OF_THE_FIXTURE = """
-from kafka import KafkaConsumer, KafkaProducer
-
-def test_order_arrives(bootstrap):
-    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
-        producer.send("orders", b"one").get(100)
-    with KafkaConsumer("orders", bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest") as consumer:
-        assert next(consumer).value == b"one"
-"""
+TESTING = (PROJECT / "docs/testing.md").read_text()
 
 
 def example(beginning: str) -> str:
@@ -40,22 +34,24 @@ def test_the_quick_start(bootstrap: str, fresh_name: Callable[..., str]) -> None
             running.kill()
 
 
-def test_the_fixture_for_other_projects(tmp_path: Path) -> None:
-    """The fixture starts a broker that works, and leaves no process behind."""
-    (tmp_path / "conftest.py").write_text(example("import subprocess"))
-    (tmp_path / "test_use.py").write_text(USE_OF_THE_FIXTURE)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-s",
-        "-p",
-        "no:cacheprovider",
-        "--basetemp",
-        str(tmp_path / "temporary"),
-    ]
+@pytest.mark.parametrize("text", [SHOWN, TESTING], ids=["README", "testing"])
+def test_the_first_test(text: str, tmp_path: Path) -> None:
+    """A file of ten lines and `pytest`: the plugin is there without an import, and nothing stays behind."""
+    (shown,) = [each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "kafka_topic" in each]
+    (tmp_path / "test_use.py").write_text(shown)
+    # By name, so that it does not matter how the package is installed; test_wheel.py looks at the entry point.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pykafkad.pytest_plugin"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(PROJECT)}
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0 and "1 passed" in ran.stdout, ran.stdout + ran.stderr
-    assert "server stopped" in ran.stdout + ran.stderr
+
+
+def test_the_other_examples_of_testing() -> None:
+    """Each runs by itself."""
+    programs = [each for each in re.findall(r"```python\n(.*?)```", TESTING, re.DOTALL) if "kafka_topic" not in each]
+    assert len(programs) >= 3
+    for program in programs:
+        run = program + "\nunittest.main()\n" if "unittest" in program else program
+        ran = subprocess.run([sys.executable, "-c", run], cwd=PROJECT, capture_output=True, text=True, timeout=300)
+        assert ran.returncode == 0, program + ran.stdout + ran.stderr

@@ -6,11 +6,13 @@ scenario compares something that depends on chance.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 
 from compat_tests.conftest import AGAINST
 from compat_tests.scenarios.api_versions import PROMISED
-from compat_tests.scenarios.differences import allowed
+from compat_tests.scenarios.differences import ALLOWED, Difference, allowing, of_scenario
 from compat_tests.scenarios.exchange import Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 from compat_tests.scenarios.provoked import NOT_PROVOKED, PROVOKED, codes_seen
@@ -20,6 +22,8 @@ from pykafkad.wire import messages
 
 SCENARIOS = all_scenarios()
 SHOWN_DIFFERENCES = 40
+# The rows of test_restart_seen.py.
+RESTARTS = "restarts"
 # (API, version) of every request, for each scenario that ran.
 asked: dict[str, set[tuple[str, int]]] = {}
 # The error codes that the scenarios have seen: API to names.
@@ -52,18 +56,29 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
             error.add_note(f"while scenario {name} ran against {broker}")
             raise
     lines = []
+    there: set[Difference] = set()
     for (label, expected), (other_label, answered) in zip(*transcripts, strict=False):
         assert label == other_label, f"the steps differ: {first} {label}, {second} {other_label}"
         for _, path, left, right in differences(label, expected, answered):
-            if first == second or not allowed(name, label, path):
+            rows = [] if first == second else allowing(name, label, path)
+            there.update(rows)
+            if not rows:
                 lines.append(f"{label}: {path}: {first} {left!r}, {second} {right!r}")
     if len(transcripts[0]) != len(transcripts[1]):
         lines.append(
             f"the transcript of {first} has {len(transcripts[0])} steps, that of {second} {len(transcripts[1])}"
         )
+    if first != second:
+        lines += [f"nothing differs any more as this row says: {row}" for row in of_scenario(name) if row not in there]
     if lines:
         more = f"\n… and {len(lines) - SHOWN_DIFFERENCES} more" if len(lines) > SHOWN_DIFFERENCES else ""
         pytest.fail("\n".join(lines[:SHOWN_DIFFERENCES]) + more, pytrace=False)
+
+
+def test_every_difference_has_a_scenario() -> None:
+    """The run of the scenario finds whether the difference is still there; so no row may be without one."""
+    names = [*SCENARIOS, RESTARTS]
+    assert [row for row in ALLOWED if not any(fnmatchcase(name, row.scenario) for name in names)] == []
 
 
 def test_every_version_of_every_api_is_asked() -> None:
@@ -84,8 +99,8 @@ def test_every_api_is_asked_for_a_success_and_its_errors() -> None:
     if len(provoked) < len(SCENARIOS):
         return  # Only some of the scenarios were chosen for this run.
     seen: dict[str, set[str]] = {}
-    for of_scenario in provoked.values():
-        for api, names in of_scenario.items():
+    for found in provoked.values():
+        for api, names in found.items():
             seen.setdefault(api, set()).update(names)
     table = {api: set(names.split()) for api, names in PROVOKED.items()}
     missing = {api: names - seen.get(api, set()) for api, names in table.items() if names - seen.get(api, set())}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -108,6 +110,34 @@ def test_acls_by_kafka_python(bootstrap: str, fresh_name: FreshName) -> None:
     assert admin.delete_acls([asked])[0][1][0] == acl
     wait_until(lambda: admin.describe_acls(asked)[0] == [], "the broker shows what was changed")
     admin.close()
+
+
+def test_acls_by_the_command(bootstrap: str, fresh_name: FreshName) -> None:
+    """`pykafkad acls` adds, lists and removes entries by their words, on a real Kafka too."""
+    topic, user = fresh_name(), fresh_name("user")
+
+    def run(*arguments: str, code: int = 0) -> list[str]:
+        command = [sys.executable, "-m", "pykafkad", "acls", *arguments, "--bootstrap", bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert done.returncode == code, done
+        return (done.stderr if code else done.stdout).splitlines()[0 if code else 1 :]
+
+    def listed(*arguments: str) -> list[str]:
+        return run("list", "--principal", user, *arguments)
+
+    reads, writes = (f"allow\t{user}\t{operation}\ttopic\t{topic}\t*" for operation in ("read", "write"))
+    denied = f"deny\t{user}\tall\ttopic\t{topic[:-3]}*\t0:0:0:0:0:0:0:1"
+    alters = f"allow\t{user}\talter\tcluster\t\t*"
+    more = (f"deny {user} all topic {topic[:-3]}* from ::1", f"{user} alter cluster")
+    assert sorted(run("add", f"{user} read,write topic {topic}", *more)) == sorted([reads, writes, denied, alters])
+    wait_until(lambda: len(listed()) == 4, "the broker shows what was changed")
+    assert sorted(listed()) == sorted([reads, writes, denied, alters])
+    assert sorted(listed("--resource", f"topic {topic}")) == sorted([reads, writes, denied])
+    assert listed("--resource", "cluster") == [alters]
+    assert run("remove", f"{user} write topic {topic}", *more) == [writes, denied, alters]
+    wait_until(lambda: len(listed()) == 1, "the broker shows what was changed")
+    assert "there is no such entry" in run("remove", f"{user} write topic {topic}", code=1)[0]
+    run("remove", f"{user} read topic {topic}")
 
 
 def test_scram_credentials(bootstrap: str, fresh_name: FreshName) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.brokers.broker import free_port
+from compat_tests.brokers.broker import PORTS, PROCESSES, free_port, ports_of
 from compat_tests.brokers.choose import KafkaSource, KafkaUnavailable
 from compat_tests.conftest import unavailable
-from compat_tests.setup import cache, system_packages
+from compat_tests.setup import cache, class_archive, system_packages
 from compat_tests.setup.__main__ import main as set_up
 from compat_tests.setup.container_engine import CacheInUse
 from compat_tests.setup.fresh import start_fresh
@@ -122,7 +122,23 @@ def test_installing_is_announced(
     assert "no-such-program is missing" in capsys.readouterr().out
 
 
+def test_an_archive_of_classes_is_used_if_there_is_one(tmp_path: Path) -> None:
+    """A virtual machine gets its options only then, and starts also with an archive that it cannot use."""
+    assert class_archive.options(tmp_path / "libs") == []
+    class_archive.archive_of(tmp_path / "libs").write_bytes(b"of another machine")
+    options = class_archive.options(tmp_path / "libs")
+    assert f"-XX:SharedArchiveFile={tmp_path}/classes.jsa" in options
+    assert subprocess.run(["java", *options, "-version"], capture_output=True).returncode == 0
+
+
 def test_ports_are_below_those_of_clients() -> None:
     """A broker's port is never one that a client's own connection could take while the broker is stopped."""
     first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(free_port() < first_of_clients for _ in range(20))
+
+
+def test_processes_side_by_side_are_given_different_ports() -> None:
+    """Every port belongs to one process, and all have about the same number."""
+    all_ports = [port for number in range(PROCESSES) for port in ports_of(f"gw{number}")]
+    assert sorted(all_ports) == list(PORTS)
+    assert ports_of(f"gw{PROCESSES}") == ports_of("gw0")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -26,16 +27,16 @@ INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
 LINES = 120
 
 
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_streams_counts_words(
-    bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path
+    protocol: str, bootstrap: str, start_java: Start, runner: ToolRunner, fresh_name: FreshName, tmp_path: Path
 ) -> None:
     """Words are counted through a repartition topic, which DeleteRecords empties, and a compacted changelog.
 
-    The reset tool then removes both.
+    A tool then removes both: the reset tool, or that of streams groups with the group.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for created in admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1)]).values():
-        created.result(100)
+    make_empty(admin, NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, 1, 1))
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(LINES):
         producer.produce(INPUT, f"all streams lead to w{number % 7}".encode())
@@ -44,7 +45,7 @@ def test_streams_counts_words(
     application = start_java(
         "org.apache.kafka.streams.examples.wordcount.WordCountDemo",
         application_id=name, bootstrap_servers=bootstrap, state_dir=tmp_path / "state", commit_interval_ms=200,
-        repartition_purge_interval_ms=200, statestore_cache_max_bytes=0,
+        repartition_purge_interval_ms=200, statestore_cache_max_bytes=0, group_protocol=protocol,
     )  # fmt: skip
     expected = {
         "all": LINES,
@@ -74,14 +75,44 @@ def test_streams_counts_words(
     low = lambda partition: watched.get_watermark_offsets(TopicPartition(repartition, partition), timeout=100)[0]  # noqa: E731
     wait_until(lambda: low(0) + low(1) > 0, "what was counted is deleted from the repartition topic")
     watched.close()
+    if protocol == "streams":
+        at = ("--bootstrap-server", bootstrap, "--group", name)
+        described = tool(runner, "--describe", *at, "--state")
+        assert described.split()[-2:] == ["Stable", "1"], described
+        assert INPUT in tool(runner, "--describe", *at, "--offsets")
+        assert "ACTIVE" in tool(runner, "--describe", *at, "--members")
     application.terminate()
     application.wait(100)
-    outcome = runner.run(
-        "streams-application-reset",
-        ["--bootstrap-server", bootstrap, "--application-id", name, "--input-topics", INPUT, "--force"],
-    )
-    assert outcome.code == 0, outcome
+    if protocol == "streams":
+        wait_until(lambda: "Empty" in tool(runner, "--describe", *at, "--state"), "the member has left")
+        assert INPUT in tool(runner, "--reset-offsets", *at, "--input-topic", INPUT, "--to-earliest", "--execute")
+        assert "successful" in tool(runner, "--delete", *at, "--delete-all-internal-topics")
+    else:
+        outcome = runner.run(
+            "streams-application-reset",
+            ["--bootstrap-server", bootstrap, "--application-id", name, "--input-topics", INPUT, "--force"],
+        )
+        assert outcome.code == 0, outcome
     wait_until(lambda: not own & set(admin.list_topics().topics), "the internal topics are gone")
+
+
+def tool(runner: ToolRunner, *arguments: str) -> str:
+    """What kafka-streams-groups prints."""
+    outcome = runner.run("streams-groups", arguments)
+    assert outcome.code == 0, outcome
+    return outcome.output
+
+
+def make_empty(admin: AdminClient, *topics: NewTopic) -> None:
+    """Create topics, in place of those of the same names."""
+    names = [topic.topic for topic in topics]
+    there = [name for name in names if name in admin.list_topics().topics]
+    if there:
+        for deleted in admin.delete_topics(there).values():
+            deleted.result(100)
+        wait_until(lambda: not set(names) & set(admin.list_topics().topics), "the topics are deleted")
+    for created in admin.create_topics(list(topics)).values():
+        created.result(100)
 
 
 def test_connect_moves_a_file_through_a_topic(

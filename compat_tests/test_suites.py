@@ -6,17 +6,20 @@ import io
 import json
 import os
 import re
+import shutil
+import signal
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from compat_tests.conftest import unavailable
-from compat_tests.suites import card
+from compat_tests.conftest import AGAINST, unavailable
+from compat_tests.suites import ahead, card, rust
 from compat_tests.suites.catalogue import LEFT_OUT, SUITES
 from compat_tests.suites.counting import from_junit, from_libtest, from_test2json
 from compat_tests.suites.packages import unpack
-from compat_tests.suites.run import run_suite
+from compat_tests.suites.run import own_network, run_suite
 from compat_tests.suites.suite import FAILED, PASSED, SKIPPED, Comparison, Suite, SuiteUnavailable, reason_for
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "suites.md"
@@ -31,14 +34,17 @@ def test_what_passes_on_kafka_passes_here(suite: Suite, pytestconfig: pytest.Con
     """Every test of the suite that passes on a real Kafka passes on pykafkad, or the suite names the reason why not.
 
     Tests of other projects assume certain speeds, which a busy machine breaks on either broker. So a test that fails
-    only on pykafkad runs once more and must fail both times; each run's log is kept.
+    only on pykafkad runs once more and must fail both times; each run's log is kept. The first runs of both brokers
+    share their time, as far as they are short and have networks of their own, because they mostly wait.
     """
     whole = pytestconfig.getoption("--whole-suites")
     if not (whole or suite.quick):
         pytest.skip("this suite takes long: make test-long, or --whole-suites")
     try:
-        on_kafka = run_suite(suite, "kafka", quick=not whole)
-        here = again = run_suite(suite, "pykafkad", quick=not whole)
+        with ThreadPoolExecutor(2 if own_network() and not whole else 1) as pool:
+            runs = [pool.submit(run_suite, suite, against, quick=not whole) for against in AGAINST["both"]]
+        on_kafka, here = (each.result() for each in runs)
+        again = here
     except SuiteUnavailable as error:
         unavailable(str(error))
     compared = Comparison(suite, on_kafka.outcomes, here.outcomes)
@@ -181,6 +187,29 @@ def test_an_archive_that_leaves_its_folder_is_refused(
         unpack(archive, tmp_path / "out")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bad.tar.gz", "out"]
     assert [each.name for each in (tmp_path / "out").iterdir()] == ["inside"]
+
+
+def test_unused_dependencies_are_not_compiled() -> None:
+    """The named dependencies leave the manifest with all their lines, and no other does; a missing one is named."""
+    manifest = '[dependencies.a]\nversion = "1"\n\n[dev-dependencies.b]\nversion = "1"\nfeatures = [\n    "x",\n]\n\n'
+    manifest += '[dev-dependencies.b-c]\nversion = "2"\n'
+    kept = '[dependencies.a]\nversion = "1"\n\n'
+    assert rust.without(manifest, ["b"]) == kept + '[dev-dependencies.b-c]\nversion = "2"\n'
+    assert rust.without(manifest, ["b-c", "b"]) == kept
+    with pytest.raises(SuiteUnavailable, match="does not depend on a any more"):
+        rust.without(manifest, ["a"])
+
+
+def test_suites_are_built_ahead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a process of the lowest priority that passes over a suite without its tool chain, and can be ended early."""
+    os.symlink(shutil.which("nice") or "", tmp_path / "nice")
+    monkeypatch.setenv("PATH", os.fspath(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fspath(tmp_path))
+    building = ahead.start(["kafka-go", "rskafka"])
+    assert building.wait(100) == 0
+    building = ahead.start(["kafka-go"])
+    ahead.end(building)
+    assert building.returncode in (0, -signal.SIGTERM)
 
 
 def test_a_missing_tool_chain_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

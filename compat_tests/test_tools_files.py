@@ -12,6 +12,8 @@ import pytest
 
 from compat_tests.brokers.choose import broker_process
 from compat_tests.conftest import AGAINST
+from compat_tests.scenarios.exchange import Exchange, part
+from compat_tests.scenarios.streams_groups import API, LEAVE, Group, info, subtopology, topology
 from compat_tests.tools.files import TABLES, agrees, kafka_facts, our_facts, our_rows
 from compat_tests.tools.runner import ToolRunner
 from pykafkad.log import txn_index
@@ -42,7 +44,7 @@ def directories(
 
 
 def _fill(runner: ToolRunner, bootstrap: str) -> None:
-    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups of two protocols, and transactions."""
+    """Every codec, keys, headers, tombstones, both kinds of timestamps, groups of three kinds, and transactions."""
 
     def run(tool: str, *arguments: str, typed: str = "") -> None:
         outcome = runner.run(tool, ["--bootstrap-server", bootstrap, *arguments], typed)
@@ -71,7 +73,25 @@ def _fill(runner: ToolRunner, bootstrap: str) -> None:
     run("consumer-groups", "--delete", "--group", "resetters")
     newer = ("--command-property", "group.protocol=consumer")
     run("console-consumer", "--topic", "plain", "--group", "newer", "--from-beginning", "--max-messages", "4", *newer)
+    _fill_streams_group(bootstrap)
     run("producer-perf-test", "--topic", "paid", "--num-records", "500", "--record-size", "20", *TRANSACTIONS)
+
+
+def _fill_streams_group(bootstrap: str) -> None:
+    """Two members with a store and endpoints, of which one leaves."""
+    exchange = Exchange(bootstrap, "files")
+    group = Group(exchange)
+    changelog = f"{group.name}-changelog"
+    group.topology = topology(
+        subtopology(0, group.topic, state_changelog_topics=[info(changelog, 0, 1, cleanup_policy="compact")])
+    )
+    first, second = (group.member(each, user_endpoint=part(API, "Endpoint", host="h", port=1)) for each in "ab")
+    first.beat(quietly=True)
+    group.internal(changelog)
+    for member in (first, second, first, second):
+        assert member.beat(quietly=True).error_code == 0
+    second.beat(quietly=True, member_epoch=LEAVE)
+    exchange.close()
 
 
 def _dumped_by_both(directory: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from pykafkad.wire.batch import build_batch, parse_header
 from pykafkad.wire.records import iterate_records
 
 PARTITIONS = 3
-ROUNDS = 30
+ROUNDS = 10
 COMMITTED = 1
 
 

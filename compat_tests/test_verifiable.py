@@ -1,4 +1,4 @@
-"""Kafka's VerifiableProducer and VerifiableConsumer: acknowledged records are consumed, each of them once."""
+"""Kafka's VerifiableProducer, VerifiableConsumer and VerifiableShareConsumer: what is acknowledged is consumed once."""
 
 from __future__ import annotations
 
@@ -102,3 +102,29 @@ def test_acknowledged_is_consumed(start: Callable[..., Verifiable], fresh_name: 
         entry["offset"] for one in consumers for event in one.named("offsets_committed") for entry in event["offsets"]
     ]
     assert max(commits) == last
+
+
+def test_acknowledged_is_shared(start: Callable[..., Verifiable], fresh_name: FreshName) -> None:
+    """Two consumers of a share group share a partition and one leaves; every record is acknowledged by one of them."""
+    topic, group = fresh_name(), fresh_name("group")
+    producer = start("kafka-verifiable-producer", "--topic", topic, "--acks", "-1", "--throughput", "300")
+    wait_until(lambda: producer.named("producer_send_success"), "the producer's first record is acknowledged")
+    reading = ("--topic", topic, "--group-id", group, "--acknowledgement-mode", "sync")
+    consumers = [start("kafka-verifiable-share-consumer", *reading, "--offset-reset-strategy", "earliest")]
+    consumers.append(start("kafka-verifiable-share-consumer", *reading))
+    wait_until(lambda: all(consumer.named("offsets_acknowledged") for consumer in consumers), "both have records")
+    consumers[0].stop()
+    producer.stop()
+    written = sorted((event["partition"], event["offset"]) for event in producer.named("producer_send_success"))
+    wait_until(lambda: len(acknowledged_in_share(consumers)) >= len(written), "everything is acknowledged")
+    consumers[1].stop()
+    assert sorted(acknowledged_in_share(consumers)) == written
+
+
+def acknowledged_in_share(consumers: list[Verifiable]) -> list[tuple[int, int]]:
+    """(partition, offset) of every record that the consumers acknowledged with success."""
+    events = [event for consumer in consumers for event in consumer.named("offsets_acknowledged")]
+    assert all(event["success"] for event in events), events
+    return [
+        (each["partition"], offset) for event in events for each in event["partitions"] for offset in each["offsets"]
+    ]

@@ -150,6 +150,14 @@ def test_what_the_wheel_says_of_itself(wheel: Path) -> None:
     assert {"cli", "telemetry", "all"} <= set(said.get_all("Provides-Extra"))
 
 
+def test_pytest_finds_the_plugin(wheel: Path) -> None:
+    """By the entry point, and the module is there."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/entry_points.txt")]
+        assert "[pytest11]\npykafkad = pykafkad.pytest_plugin\n" in archive.read(name).decode()
+        assert "pykafkad/pytest_plugin.py" in archive.namelist()
+
+
 def test_the_wheel_is_complete(wheel: Path) -> None:
     """The wheel has every file of the package except byte code, also data files."""
     files = {

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +32,8 @@ SETTINGS = {
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def spark_session(name: str) -> SparkSession:
-    """The process's Spark session, started on first use; Spark's own messages use `name`.
+def spark_session(name: str, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The process's Spark session, started on first use; Spark's own messages use `name`, `settings` replace ours.
 
     Its Java process has its own working directory, so paths for Spark must be absolute.
     """
@@ -40,7 +41,7 @@ def spark_session(name: str) -> SparkSession:
 
     logging = Path(__file__).with_name("log4j2.properties")
     builder = SparkSession.builder.appName(name)
-    for setting, value in SETTINGS.items():
+    for setting, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(setting, value)
     builder = builder.config("spark.jars", ",".join(str(jar.absolute()) for jar in connector_jars()))
     builder = builder.config(

@@ -71,6 +71,14 @@ class Cluster:
             lambda answer: all(accept(topic.error_code) for topic in answer.topics),
         )
 
+    def await_topic(self, name: str) -> None:
+        """Wait until an internal topic exists that a request has made the broker create."""
+        rows = [part("Metadata", "MetadataRequestTopic", name=name)]
+        self.broker.until(
+            lambda: self.broker.quietly("Metadata", 12, topics=rows, allow_auto_topic_creation=False),
+            lambda answer: not answer.topics[0].error_code,
+        )
+
     def await_producer_ids(self) -> None:
         """Wait until producer ids are given out and coordinators of transactions are found. Both take a moment at
         first.

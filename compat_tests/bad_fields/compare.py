@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from compat_tests.bad_fields.differences import allowed
+from compat_tests.bad_fields.differences import ALLOWED, Difference, allowing
 from compat_tests.bad_fields.run import Answer
 from compat_tests.scenarios.normalise import differences
 
@@ -21,14 +21,26 @@ def compared(expected: Iterable[Answer], found: Iterable[Answer]) -> Iterator[tu
             yield left, path, one, other
 
 
-def not_allowed(expected: Iterable[Answer], found: Iterable[Answer]) -> list[str]:
-    """One line for each kind of difference without a row in `differences.py`, with all versions concerned."""
+def not_allowed(
+    expected: Iterable[Answer], found: Iterable[Answer], rows: tuple[Difference, ...] = ALLOWED
+) -> list[str]:
+    """One line for each kind of difference without a row, with all versions concerned; and one for each row without a
+    difference.
+    """
     versions: dict[tuple[str, ...], list[int]] = {}
+    there: set[Difference] = set()
     for asked, path, one, other in compared(expected, found):
-        if not allowed(asked, path):
+        allowing_rows = allowing(asked, path, rows)
+        there.update(allowing_rows)
+        if not allowing_rows:
             line = (asked.api, asked.path or "the request", asked.what, path, _short(one), _short(other))
             versions.setdefault(line, []).append(asked.version)
-    return [
+    gone = [
+        f"{row.api} has no difference any more as this row says: {row}"
+        for row in rows
+        if row not in there and not row.is_chance
+    ]
+    return gone + [
         f"{api} v{','.join(map(str, dict.fromkeys(several)))} {field}: {what}: {path or 'answer'}: {one} / {other}"
         for (api, field, what, path, one, other), several in versions.items()
     ]

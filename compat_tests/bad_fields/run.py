@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from compat_tests.bad_fields.bases import BASES
+from compat_tests.bad_fields.bases import BASES, Base
 from compat_tests.bad_fields.cluster import Cluster
-from compat_tests.bad_fields.differences import never_answered
+from compat_tests.bad_fields.differences import NEVER_ANSWERED, never_answered
 from compat_tests.bad_fields.encoding import body, complete
 from compat_tests.bad_fields.variants import Variant, variants
 from compat_tests.scenarios import normalise
@@ -70,11 +70,21 @@ def left_out(api: str, variant: Variant) -> bool:
 class Run:
     """One broker's run: asks everything in the same order and with the same names as on any other broker."""
 
-    def __init__(self, bootstrap: str, *, whole: bool, apis: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        whole: bool,
+        apis: frozenset[str] = frozenset(),
+        bases: tuple[tuple[str, Base], ...] = BASES,
+        cluster: type[Cluster] = Cluster,
+        patience_seconds: float = PATIENCE_SECONDS,
+        unanswered: tuple[tuple[str, str, str], ...] = NEVER_ANSWERED,
+    ) -> None:
         self._exchange = Exchange(bootstrap, "bad-fields")
         # The same on every broker, because the group's name decides which partition holds its offsets.
         self._exchange.prefix = "bad-fields"
-        self._cluster = Cluster(self._exchange)
+        self._cluster = cluster(self._exchange)
         # Ids that the preparation has seen are numbered in every answer.
         self._known = normalise.Run(int(bootstrap.rsplit(":", 1)[1]), self._exchange.prefix, {})
         for step in self._exchange.steps:
@@ -82,6 +92,9 @@ class Run:
         self._connection = self._connect()
         self._whole = whole
         self._apis = apis
+        self._bases = bases
+        self._patience_seconds = patience_seconds
+        self._unanswered = unanswered
 
     def _connect(self) -> Connection:
         return self._exchange.connect()
@@ -93,7 +106,7 @@ class Run:
     def answers(self) -> Iterator[Answer]:
         """Ask everything, in order."""
         rows = {row.name: row for row in table.ROWS}
-        for api, base in BASES:
+        for api, base in self._bases:
             row = rows[api]
             if self._apis and api not in self._apis:
                 continue
@@ -105,10 +118,13 @@ class Run:
                 # Every variant is built from a new base, because some requests use up what they name.
                 for variant in list(variants(cls, version, make())):
                     if not left_out(api, variant):
-                        yield self._ask(
-                            row, version, variant.path, variant.what, body(cls, version, variant.applied(make()))
-                        )
+                        plain = variant.applied(make())
+                        yield self._ask(row, version, variant.path, variant.what, body(cls, version, plain))
                         self._settle(api, version, variant)
+                        if api == "ShareFetch":
+                            # Kafka keeps the session, and its records, when it closes the connection itself.
+                            final = {**plain, "share_session_epoch": -1, "topics": [], "forgotten_topics_data": []}
+                            self._ask(row, version, "", "the session's end", body(cls, version, final))
                 if messages.schema(cls).flexible(version):
                     yield self._ask(
                         row, version, "", "a tag that nobody knows", body(cls, version, make(), extra_tag=True)
@@ -137,7 +153,8 @@ class Run:
 
     def _ask(self, row: table.Api, version: int, path: str, what: str, data: bytes) -> Answer:
         connection = self._connection
-        connection.socket.settimeout(SHORT_SECONDS if never_answered(row.name, path, what) else PATIENCE_SECONDS)
+        is_unanswered = never_answered(row.name, path, what, self._unanswered)
+        connection.socket.settimeout(SHORT_SECONDS if is_unanswered else self._patience_seconds)
         tagged = version >= FLEXIBLE_FROM.get(row.key, 32767)
         chunks = [frames.start_request(row.key, version, 1, CLIENT_ID, tagged), data]
         connection.expect(row.name, version, 1)

@@ -17,7 +17,9 @@ from pathlib import Path
 READY_SECONDS = 180.0
 STOP_SECONDS = 90.0
 ANSWER_SECONDS = 30.0
-PORTS = (20_000, 32_000)
+PORTS = range(20_000, 32_000)
+# Processes that test side by side have ports of their own: one might be given to both before either has bound it.
+PROCESSES = 10
 # Ports already given out: their receiver may not have bound them yet, or may be restarting.
 given_ports: set[int] = set()
 # ApiVersions v0, correlation id 7, no client id: every broker answers this before anything else.
@@ -59,6 +61,11 @@ class Broker(abc.ABC):
     def close(self) -> None:
         """Stop it and drop its data."""
         self.stop()
+
+    def renew(self) -> None:
+        """Start it anew, without data, on the same address."""
+        self.close()
+        self.start()
 
 
 class ProcessBroker(Broker):
@@ -118,6 +125,11 @@ class ProcessBroker(Broker):
         return self.process is not None and self.process.poll() is None
 
 
+def ports_of(worker: str) -> range:
+    """The ports that a process of pytest-xdist (`gw0`, `gw1`, …) gives out."""
+    return PORTS[int(worker.removeprefix("gw")) % PROCESSES :: PROCESSES]
+
+
 def free_port() -> int:
     """A port that nothing listens on now; each call gives another one.
 
@@ -126,8 +138,9 @@ def free_port() -> int:
     value.
     """
     chance = random.Random()
+    own = ports_of(os.environ.get("PYTEST_XDIST_WORKER", "gw0"))
     while True:
-        port = chance.randrange(*PORTS)
+        port = chance.choice(own)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("localhost", port))

@@ -67,13 +67,13 @@ class KafkaSource:
             raise KafkaUnavailable(str(error)) from error
         self.how = "process, from Maven's jars"
 
-    def broker(self, directory: Path, overrides: dict[str, str] | None = None) -> Broker:
+    def broker(self, directory: Path, overrides: dict[str, str] | None = None, port: int | None = None) -> Broker:
         """A new Kafka, not yet started; `directory` is for a process's data and log."""
         if self._image is None:
-            return KafkaProcess(self._jars, directory, overrides)
+            return KafkaProcess(self._jars, directory, overrides, port)
         from compat_tests.brokers.kafka_container import KafkaContainer
 
-        return KafkaContainer(*self._image, self._host_network, overrides)
+        return KafkaContainer(*self._image, self._host_network, overrides, port)
 
     def close(self) -> None:
         """Stop the container engine, if this class started one."""

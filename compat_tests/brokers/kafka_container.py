@@ -12,15 +12,15 @@ from compat_tests.brokers.kafka_process import CLUSTER_ID
 from compat_tests.brokers.settings import JAVA_OPTIONS, LOGGING_PROPERTIES, as_properties, kafka_properties
 from compat_tests.setup.kafka_jars import KAFKA_VERSION
 
-# `exec` lets the container's SIGTERM reach Kafka. `--ignore-formatted` is needed because a restart runs it all again.
+# `exec` lets the container's SIGTERM reach Kafka. A restart runs it all again: a formatted directory is left as it is.
 START_SCRIPT = """
 cat > /tmp/server.properties <<'END'
 {properties}END
 cat > /tmp/log4j2.properties <<'END'
 {logging}END
 set -e
-java -cp '/opt/kafka/libs/*' kafka.tools.StorageTool format --standalone --ignore-formatted -t {cluster_id} \
-  -c /tmp/server.properties
+[ -e /tmp/kafka-data/meta.properties ] || java -cp '/opt/kafka/libs/*' kafka.tools.StorageTool format --standalone \
+  --ignore-formatted -t {cluster_id} -c /tmp/server.properties
 exec java {options} -Dlog4j2.configurationFile=/tmp/log4j2.properties -cp '/opt/kafka/libs/*' kafka.Kafka \
   /tmp/server.properties
 """
@@ -35,10 +35,15 @@ class KafkaContainer(Broker):
     name = "kafka"
 
     def __init__(
-        self, image: str, image_from: str, host_network: bool, overrides: dict[str, str] | None = None
+        self,
+        image: str,
+        image_from: str,
+        host_network: bool,
+        overrides: dict[str, str] | None = None,
+        port: int | None = None,
     ) -> None:
         self.how = f"Kafka {KAFKA_VERSION} in a container, from {image_from}"
-        port = free_port()
+        port = port or free_port()
         self.bootstrap = f"localhost:{port}"
         # The same port inside and outside, because the broker also reaches itself by its advertised address.
         settings = kafka_properties(port, free_port(), "/tmp/kafka-data", "localhost" if host_network else "0.0.0.0")

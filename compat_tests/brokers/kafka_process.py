@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
 from compat_tests.brokers.settings import JAVA_OPTIONS, LOGGING_PROPERTIES, as_properties, kafka_properties
+from compat_tests.setup import class_archive
 from compat_tests.setup.kafka_jars import KAFKA_VERSION
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -39,7 +42,12 @@ class KafkaProcess(ProcessBroker):
         self.properties_path = directory / "server.properties"
         self.properties_path.write_text(as_properties({**settings, **(overrides or {})}, str(self.data_directory)))
         (directory / "log4j2.properties").write_text(LOGGING_PROPERTIES)
-        self._java = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"]
+        self._java = [
+            "java",
+            *JAVA_OPTIONS,
+            *class_archive.options(jars),
+            f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+        ]
         self._java += ["-cp", f"{jars}/*"]
 
     def add_classes(self, directory: Path, properties: dict[str, str]) -> None:
@@ -47,12 +55,22 @@ class KafkaProcess(ProcessBroker):
         self._java[-1] += f":{directory}"
         self._java[1:1] = [f"-D{name}={value}" for name, value in properties.items()]
 
-    def start(self) -> None:
+    def start(self, options: Sequence[str] = ()) -> None:
+        """Start it with more options of the virtual machine; a new directory is formatted first."""
         if not self.data_directory.exists():
-            command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
-            command += ["-t", CLUSTER_ID, "-c", str(self.properties_path), *self._release]
-            formatted = subprocess.run(command, capture_output=True, text=True)
-            if formatted.returncode != 0:
-                raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
-        self._spawn([*self._java, "kafka.Kafka", str(self.properties_path)])
+            self.format()
+        self._spawn([self._java[0], *options, *self._java[1:], "kafka.Kafka", str(self.properties_path)])
         wait_until_ready(self, self.is_alive)
+
+    def format(self) -> None:
+        """Write the data directory's first files."""
+        command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
+        command += ["-t", CLUSTER_ID, "-c", str(self.properties_path), *self._release]
+        formatted = subprocess.run(command, capture_output=True, text=True)
+        if formatted.returncode != 0:
+            raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
+
+    def renew(self) -> None:
+        self.kill()
+        shutil.rmtree(self.data_directory)
+        self.start()

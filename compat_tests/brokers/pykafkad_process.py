@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 class PykafkadProcess(ProcessBroker):
     """pykafkad with its data under `directory`; `overrides` are settings beyond the shared ones, `options` more
-    arguments.
+    arguments. If `listeners` are among them, the plain one must be at `port`.
     """
 
     name = "pykafkad"
@@ -35,15 +35,22 @@ class PykafkadProcess(ProcessBroker):
         self.data_directory = directory / "data"
         self.properties_path = directory / "server.properties"
         settings = {"node.id": str(NODE_ID), **SHARED_SETTINGS, **(overrides or {})}
+        self._names_directories = "log.dirs" in settings or "--memory" in options
+        self._names_listeners = "listeners" in settings
+        # --listen leaves out those of the file, which belong to the file's listeners.
+        self._advertised = None if self._names_listeners else settings.pop("advertised.listeners", None)
         self.properties_path.write_text(as_properties(settings, str(self.data_directory)))
-        self._names_directories = "log.dirs" in settings
         self.ready_path = directory / "ready"
         self.bootstrap = f"localhost:{port or free_port()}"
 
     def start(self) -> None:
         self.ready_path.unlink(missing_ok=True)
         command = [sys.executable, "-m", "pykafkad", "serve", str(self.properties_path)]
-        command += ["--listen", self.bootstrap, "--ready-file", str(self.ready_path)]
+        command += ["--ready-file", str(self.ready_path)]
+        if not self._names_listeners:
+            command += ["--listen", self.bootstrap]
+        if self._advertised is not None:
+            command += ["--set", f"advertised.listeners={self._advertised}"]
         if not self._names_directories:
             command += ["--data", str(self.data_directory)]
         command += self.options

@@ -13,6 +13,8 @@ SHARED_SETTINGS = {
     # Tests wait for groups to form; three seconds for each group would be most of the run.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
+    "group.streams.min.session.timeout.ms": "2000",
+    "group.streams.min.heartbeat.interval.ms": "500",
     # Kafka removes empty groups and expired offsets every ten minutes, which could happen during any test.
     "offsets.retention.check.interval.ms": "86400000",
     # Tests observe retention, so it must happen within a test's time.

@@ -83,7 +83,7 @@ def test_the_table_has_every_api_key_of_kafka(oracle: MessageOracle) -> None:
             answered = kept & {"broker"} or kept & {"controller"} or {table.REMOVED}
             theirs[int(key)] = name, first if first == last else versions, *answered
     assert len(theirs) == 93
-    served = {table.OFFERED: "broker", table.REFUSED: "broker"}
+    served = {table.OFFERED: "broker"}
     assert {
         row.key: (row.name, row.kafka_versions, served.get(row.state, row.state)) for row in table.every_row()
     } == theirs

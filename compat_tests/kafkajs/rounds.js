@@ -1,8 +1,30 @@
 // `node rounds.js ROUND BOOTSTRAP TOPIC GROUP`: one round with kafkajs; the result is printed as one line of JSON.
+// `troubles` in it names each consumer that had to be replaced. A round that fails prints its error and kafkajs' log.
 const { Kafka, CompressionTypes, logLevel } = require("kafkajs");
 
 const [round, bootstrap, topic, groupId] = process.argv.slice(2);
-const kafka = new Kafka({ brokers: [bootstrap], clientId: "rounds", logLevel: logLevel.NOTHING });
+// A consumer that got no record for this long is replaced: kafkajs waits for ever after some errors, without telling.
+const STALL_MS = 40000;
+const CONSUMERS = 4;
+// Nothing may keep the process longer than this.
+const ROUND_MS = 240000;
+const EXIT_CODE_LATE = 3;
+
+const late = (message) => Object.assign(new Error(message), { isLate: true });
+
+const logged = [];
+const troubles = [];
+const kafka = new Kafka({
+  brokers: [bootstrap],
+  clientId: "rounds",
+  // On a busy machine a connection takes longer than kafkajs' one second, and its five attempts are soon over.
+  connectionTimeout: 10000,
+  retry: { retries: 12, maxRetryTime: 5000 },
+  logLevel: logLevel.INFO,
+  logCreator: () => ({ namespace, label, log }) => {
+    logged.push(`${log.timestamp} ${label} ${namespace} ${JSON.stringify({ ...log, timestamp: undefined, stack: undefined })}`);
+  },
+});
 
 const withClient = async (client, use) => {
   await client.connect();
@@ -37,23 +59,68 @@ const asMessage = (value, index) => ({
 
 // Read until `expected` messages have arrived, then commit and leave the group.
 const consume = async (expected) => {
-  const seen = [];
-  const consumer = kafka.consumer({ groupId });
-  await consumer.connect();
-  await consumer.subscribe({ topic, fromBeginning: true });
-  let finished;
-  const all = new Promise((resolve) => (finished = resolve));
-  await consumer.run({
-    eachMessage: async ({ partition, message }) => {
-      const { key, value, offset, timestamp, headers } = message;
-      seen.push([partition, Number(offset), String(key), String(value), timestamp, String(headers.index)]);
-      if (seen.length >= expected) finished();
-    },
+  const seen = new Map();
+  for (let left = CONSUMERS - 1; ; left--) {
+    try {
+      await consumeMore(seen, expected);
+      return [...seen.values()].sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+    } catch (error) {
+      if (left === 0) throw error;
+      troubles.push(`a consumer was replaced: ${error.message}`);
+    }
+  }
+};
+
+// Add what one consumer reads to `seen`; an error if it crashes, or reads nothing for `STALL_MS`.
+const consumeMore = async (seen, expected) => {
+  // Sessions are short, so that a consumer that went without leaving does not hold up the next one.
+  const consumer = kafka.consumer({
+    groupId,
+    sessionTimeout: 10000,
+    rebalanceTimeout: 15000,
+    metadataMaxAge: 5000,
+    // Stopping waits for the fetch that is under way.
+    maxWaitTimeInMs: 200,
+    retry: { retries: 12, maxRetryTime: 5000, restartOnFailure: async () => false },
   });
-  await all;
-  await consumer.stop();
-  await consumer.disconnect();
-  return seen.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
+  let stalled;
+  try {
+    await new Promise((resolve, reject) => {
+      const isHere = () => {
+        clearTimeout(stalled);
+        stalled = setTimeout(() => reject(late(`no record for ${STALL_MS} ms, ${seen.size} are here`)), STALL_MS);
+        if (seen.size >= expected) resolve();
+      };
+      consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+      const run = async () => {
+        isHere();
+        await consumer.connect();
+        await consumer.subscribe({ topic, fromBeginning: true });
+        await consumer.run({
+          eachMessage: async ({ partition, message }) => {
+            const { key, value, offset, timestamp, headers } = message;
+            const record = [partition, Number(offset), String(key), String(value), timestamp, String(headers.index)];
+            if (seen.has(`${partition} ${offset}`)) troubles.push(`partition ${partition}, offset ${offset}: read twice`);
+            seen.set(`${partition} ${offset}`, record);
+            isHere();
+          },
+        });
+      };
+      run().catch(reject);
+    });
+  } finally {
+    clearTimeout(stalled);
+    await within(STALL_MS, consumer.disconnect());
+  }
+};
+
+// Wait for `promise`, but not longer than `limitMs`.
+const within = async (limitMs, promise) => {
+  let timer;
+  const limit = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(late(`the consumer did not disconnect in ${limitMs} ms`)), limitMs);
+  });
+  await Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 };
 
 const rounds = {
@@ -110,9 +177,14 @@ const rounds = {
   },
 };
 
-rounds[round]()
-  .then((result) => console.log(JSON.stringify(result)))
-  .catch((error) => {
-    console.error(error);
-    process.exitCode = 1;
-  });
+const fail = (error) => {
+  console.error(error);
+  console.error([...troubles, ...logged].join("\n"));
+  process.exit(error.isLate ? EXIT_CODE_LATE : 1);
+};
+
+setTimeout(() => fail(late(`the round did not end in ${ROUND_MS} ms`)), ROUND_MS);
+rounds[round]().then((result) => {
+  console.log(JSON.stringify({ ...result, troubles }));
+  process.exit(0);
+}, fail);

@@ -25,8 +25,7 @@ PROMISED = {
     68,
     69,
     *range(74, 82),
-    *range(83, 88),
-    *range(90, 93),
+    *range(83, 93),
 }
 
 # A feature is listed and finalized once its APIs are served, because clients rely on it.
@@ -36,6 +35,7 @@ PROMISED_FEATURES = (
     "kraft.version",
     "metadata.version",
     "share.version",
+    "streams.version",
     "transaction.version",
 )
 

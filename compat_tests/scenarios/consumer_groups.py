@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
@@ -11,8 +10,10 @@ from pykafkad.wire import messages
 
 JOIN, LEAVE, STATIC_LEAVE = 0, -1, -2
 FIRST, SECOND, THIRD = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"
-# The least time between two assignments of a group, and some more.
-ASSIGNMENT_SECONDS = 1.2
+# The longest interval between two assignments that a group may set. No scenario takes nearly as long.
+LONG_INTERVAL_MS = 15_000
+# A group of three members that lists two topics is settled after five.
+SETTLING_ROUNDS = 20
 
 
 class Member:
@@ -66,24 +67,34 @@ class Member:
 
 
 class Group:
-    """A group of its own, with a topic."""
+    """A group of its own, with a topic that its coordinator knows. It assigns at once, so no answer depends on time."""
 
-    def __init__(self, broker: Exchange, kind: str = "group", partitions: int = 4) -> None:
+    def __init__(
+        self, broker: Exchange, kind: str = "group", partitions: int = 4, *, assignment_interval_ms: int = 0
+    ) -> None:
         self.broker = broker
         self.name = broker.name(kind)
         self.topic = broker.topic(f"{kind}-topic", partitions)
         broker.coordinator(self.name)
+        self.set_interval(assignment_interval_ms)
+
+    def set_interval(self, interval_ms: int) -> None:
+        """Change the least time between two assignments."""
+        self.broker.set_group(self.name, consumer_assignment_interval_ms=str(interval_ms))
 
     def member(self, member_id: str = FIRST, **options: Any) -> Member:
         return Member(self, member_id, **options)
 
     def settle(self, *members: Member) -> None:
-        """Unrecorded heartbeats until all members have what they shall have."""
-        for _ in range(4):
-            time.sleep(ASSIGNMENT_SECONDS)
+        """Unrecorded heartbeats until those of all members change nothing: they have what they shall have."""
+        for _ in range(SETTLING_ROUNDS):
+            before = [(member.epoch, member.owned) for member in members]
             for member in members:
                 answer = member.beat(quietly=True)
                 assert answer.error_code == 0, answer
+            if before == [(member.epoch, member.owned) for member in members]:
+                return
+        raise AssertionError(f"not settled after {SETTLING_ROUNDS} rounds: {before}")
 
     def describe(self, version: int = 1, note: str = "") -> Any:
         return self.broker.ask("ConsumerGroupDescribe", version, note=note, group_ids=[self.name])
@@ -118,7 +129,6 @@ def consumer_group_second_member(broker: Exchange) -> None:
     group = Group(broker)
     first, second = group.member(FIRST), group.member(SECOND)
     first.beat("first")
-    time.sleep(ASSIGNMENT_SECONDS)
     second.beat("second joins")
     group.describe(note="while the first has all")
     before = first.owned
@@ -132,22 +142,35 @@ def consumer_group_second_member(broker: Exchange) -> None:
     second.beat("second gets its part")
     group.describe(note="settled")
     second.beat("second leaves", member_epoch=LEAVE)
-    time.sleep(ASSIGNMENT_SECONDS)
     first.beat("first gets all again")
     group.describe(note="alone again")
+
+
+@scenario
+def consumer_group_assigns_after_its_interval(broker: Exchange) -> None:
+    """A new assignment waits until the group's last one is old enough; a group that has none gets one at once."""
+    group = Group(broker, assignment_interval_ms=LONG_INTERVAL_MS)
+    first, second = group.member(FIRST), group.member(SECOND)
+    first.beat("first")
+    second.beat("second waits for the next assignment")
+    first.beat("first keeps all")
+    group.describe(note="the assignment is older than the group")
+    group.set_interval(0)
+    second.beat("second waits for the first")
+    first.beat("first is told to give up")
+    group.describe(note="a new assignment")
 
 
 @scenario
 def consumer_group_epochs(broker: Exchange) -> None:
     """Wrong epochs, unknown members and groups."""
     group = Group(broker)
-    # Kafka's coordinator learns of a new topic a little later than the metadata's readers.
     other = broker.topic("other", 2)
+    broker.in_effect()
     member = group.member()
     member.beat("unknown group", member_epoch=3)
     member.beat("leaves an unknown group", member_epoch=LEAVE)
     member.beat("joins")
-    time.sleep(ASSIGNMENT_SECONDS)
     stranger = group.member(SECOND)
     stranger.epoch = 2
     stranger.beat("a stranger")
@@ -220,6 +243,7 @@ def consumer_group_assignors(broker: Exchange) -> None:
         group.settle(*members)
         group.describe(note=f"{assignor}")
         other = broker.topic(f"{assignor}-other", 3)
+        broker.in_effect()
         members[0].beat(f"{assignor} other topic", subscribed_topic_names=[group.topic, other])
         group.settle(*members)
         group.describe(note=f"{assignor} with another topic")
@@ -232,11 +256,9 @@ def consumer_group_topics_change(broker: Exchange) -> None:
     name = broker.name("later")
     member = group.member()
     member.beat("joins", subscribed_topic_names=[group.topic, name])
-    time.sleep(ASSIGNMENT_SECONDS)
     broker.topic("later", 1)
     answer = broker.until(lambda: member.beat(quietly=True), lambda answer: answer.assignment is not None)
     broker.record("after the creation", answer, 1)
-    time.sleep(ASSIGNMENT_SECONDS)
     more = part("CreatePartitions", "CreatePartitionsTopic", name=group.topic, count=3, assignments=None)
     answer = broker.quietly("CreatePartitions", 3, topics=[more], timeout_ms=10_000)
     assert answer.results[0].error_code == 0, answer
@@ -406,7 +428,8 @@ class Classic:
             assignments = [
                 part("SyncGroup", "SyncGroupRequestAssignment", member_id=self.member_id, assignment=everything)
             ]
-        broker.ask("SyncGroup", 5, note=note, assignments=assignments, **self.identity())
+        protocol = {"protocol_type": "consumer", "protocol_name": "range"}
+        broker.ask("SyncGroup", 5, note=note, assignments=assignments, **protocol, **self.identity())
 
     def identity(self) -> dict[str, Any]:
         return {"group_id": self.group.name, "member_id": self.member_id, "generation_id": self.generation}
@@ -417,8 +440,9 @@ class Classic:
 
 @scenario
 def consumer_group_up_and_down(broker: Exchange) -> None:
-    """A classic group becomes a consumer group while it lives, and a classic one again."""
-    group = Group(broker)
+    """A classic group becomes a consumer group while it lives, and a classic one again. Neither waits for the interval
+    between assignments."""
+    group = Group(broker, assignment_interval_ms=LONG_INTERVAL_MS)
     classic = Classic(group)
     classic.join("alone")
     newer = group.member(SECOND)
@@ -444,5 +468,6 @@ def consumer_group_up_and_down(broker: Exchange) -> None:
     newer.beat("the newer is back")
     identity = part("LeaveGroup", "MemberIdentity", member_id=classic.member_id)
     broker.ask("LeaveGroup", 5, note="the classic leaves", group_id=group.name, members=[identity])
+    group.set_interval(0)
     group.settle(newer)
     group.describe(note="a consumer group")

@@ -15,9 +15,12 @@ from pykafkad.wire.messages import Struct
 CLIENT_ID = "scenario"
 # Many times longer than an answer takes, because the machine may be busy.
 ANSWER_SECONDS = 100.0
+# Most of what is awaited has happened after some milliseconds.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.002, 0.02
 FLEXIBLE_FROM = frames.flexible_versions()
 CLOSED = "connection closed"
 RETRIABLE_AT_START = (3, 5, 14, 15, 16)
+GROUP_RESOURCE = 32
 
 
 def versions(api: str) -> Iterator[int]:
@@ -50,10 +53,14 @@ class Step:
 class Connection:
     """One TCP connection that sends requests and receives answers."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, address: str = "") -> None:
+        """It comes from `address`, if that is given."""
         host, port = bootstrap.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS)
+        source = (address, 0) if address else None
+        self.socket = socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS, source_address=source)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.client_id = CLIENT_ID
+        """What the requests from now on name."""
         self._correlation_id = 0
         self._waiting: list[tuple[str, int, int]] = []
 
@@ -62,7 +69,7 @@ class Connection:
         key = messages.schema(type(request)).key
         self._correlation_id += 1
         tagged = version >= FLEXIBLE_FROM.get(key, 32767)
-        chunks = [frames.start_request(key, version, self._correlation_id, CLIENT_ID, tagged)]
+        chunks = [frames.start_request(key, version, self._correlation_id, self.client_id, tagged)]
         messages.encoder(type(request), version)(request, chunks)
         frames.finish_frame(chunks)
         self.expect(api, version, self._correlation_id)
@@ -134,9 +141,9 @@ class Exchange:
         self._connections: list[Connection] = []
         self._main = self.connect()
 
-    def connect(self) -> Connection:
-        """One more connection, closed at the end of the scenario."""
-        connection = Connection(self.bootstrap)
+    def connect(self, address: str = "") -> Connection:
+        """One more connection, closed at the end of the scenario; it comes from `address`, if that is given."""
+        connection = Connection(self.bootstrap, address)
         self._connections.append(connection)
         return connection
 
@@ -180,12 +187,14 @@ class Exchange:
     def until(self, attempt: Callable[[], Any], accept: Callable[[Any], object]) -> Any:
         """Repeat an unrecorded request until its answer is accepted, for effects that take a moment."""
         deadline = time.monotonic() + ANSWER_SECONDS
+        pause = FIRST_PAUSE_SECONDS
         while True:
             answer = attempt()
             if accept(answer):
                 return answer
             assert time.monotonic() < deadline, f"not accepted in {ANSWER_SECONDS} s: {answer}"
-            time.sleep(0.02)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def topic(self, kind: str = "topic", partitions: int = 1, **configs: str) -> str:
         """Create a topic, wait until its partitions have leaders, and return its name; not recorded.
@@ -253,6 +262,19 @@ class Exchange:
                 lambda: self.quietly("DescribeClientQuotas", 1, components=asked, strict=False),
                 lambda answer, shown=not remove: bool(answer.entries) is shown,
             )
+
+    def set_group(self, group: str, **configs: str) -> None:
+        """Change settings of a group and wait until they are in effect; not recorded. Underscores stand for dots."""
+        api = "IncrementalAlterConfigs"
+        settings = [
+            part(api, "AlterableConfig", name=key.replace("_", "."), value=value) for key, value in configs.items()
+        ]
+        resource = part(
+            api, "AlterConfigsResource", resource_type=GROUP_RESOURCE, resource_name=group, configs=settings
+        )
+        answer = self.quietly(api, 1, resources=[resource])
+        assert answer.responses[0].error_code == 0, answer
+        self.in_effect()
 
     def coordinator(self, group: str) -> None:
         """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""

@@ -17,7 +17,8 @@ from pykafkad.wire import batch, messages, records
 
 NOW_TOLERANCE_MS = 3_600_000
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
-# Field name to the kind of its id. A missing id stays as it is; 0 also means "missing", except for a producer id.
+# Field name to the kind of its id. A missing id stays as it is. 0 also means "missing", for a producer id only beside
+# an error: the first one that a cluster gives out is 0.
 NO_ID = (-1, "")
 IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
 # Texts for people: only their presence is compared.
@@ -79,7 +80,8 @@ def _struct(value: Any, schema: Any, version: int, run: Run) -> dict[str, Any]:
     for field in schema.fields:
         if field.alive(version):
             inner = getattr(value, field.name)
-            plain[field.name] = _field(field, inner, version, run)
+            is_no_id = field.name == "producer_id" and inner == 0 and getattr(value, "error_code", 0)
+            plain[field.name] = inner if is_no_id else _field(field, inner, version, run)
     return plain
 
 

@@ -30,6 +30,11 @@ PROVOKED = {
     "DescribeShareGroupOffsets": "NONE",
     "AlterShareGroupOffsets": "NONE INVALID_GROUP_ID NON_EMPTY_GROUP UNKNOWN_TOPIC_OR_PARTITION",
     "DeleteShareGroupOffsets": "NONE GROUP_ID_NOT_FOUND INVALID_GROUP_ID NON_EMPTY_GROUP UNKNOWN_TOPIC_OR_PARTITION",
+    "StreamsGroupDescribe": "NONE GROUP_ID_NOT_FOUND INVALID_GROUP_ID",
+    "StreamsGroupHeartbeat": (
+        "NONE FENCED_MEMBER_EPOCH GROUP_ID_NOT_FOUND INVALID_REQUEST STREAMS_INVALID_TOPOLOGY UNKNOWN_MEMBER_ID "
+        "UNKNOWN_SERVER_ERROR"
+    ),
     "AddRaftVoter": "DUPLICATE_VOTER INCONSISTENT_CLUSTER_ID INVALID_REQUEST REQUEST_TIMED_OUT",
     "AlterClientQuotas": "NONE INVALID_REQUEST",
     "AlterConfigs": "NONE INVALID_CONFIG INVALID_REQUEST INVALID_TOPIC_EXCEPTION UNKNOWN_TOPIC_OR_PARTITION",
@@ -56,15 +61,17 @@ PROVOKED = {
     "CreateAcls": "NONE INVALID_REQUEST SECURITY_DISABLED UNKNOWN_SERVER_ERROR",
     "CreateDelegationToken": "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED UNKNOWN_SERVER_ERROR",
     "CreatePartitions": "NONE INVALID_PARTITIONS INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST REQUEST_TIMED_OUT "
-    "UNKNOWN_TOPIC_OR_PARTITION",
+    "THROTTLING_QUOTA_EXCEEDED UNKNOWN_TOPIC_OR_PARTITION",
     "CreateTopics": (
         "NONE INVALID_CONFIG INVALID_PARTITIONS INVALID_REPLICATION_FACTOR INVALID_REPLICA_ASSIGNMENT INVALID_REQUEST "
-        "INVALID_TOPIC_EXCEPTION POLICY_VIOLATION REQUEST_TIMED_OUT TOPIC_ALREADY_EXISTS"
+        "INVALID_TOPIC_EXCEPTION POLICY_VIOLATION REQUEST_TIMED_OUT THROTTLING_QUOTA_EXCEEDED TOPIC_ALREADY_EXISTS"
     ),
     "DeleteAcls": "NONE INVALID_REQUEST SECURITY_DISABLED",
     "DeleteGroups": "NONE GROUP_ID_NOT_FOUND NON_EMPTY_GROUP",
     "DeleteRecords": "NONE INVALID_TOPIC_EXCEPTION OFFSET_OUT_OF_RANGE POLICY_VIOLATION UNKNOWN_TOPIC_OR_PARTITION",
-    "DeleteTopics": "NONE INVALID_REQUEST REQUEST_TIMED_OUT UNKNOWN_TOPIC_ID UNKNOWN_TOPIC_OR_PARTITION",
+    "DeleteTopics": (
+        "NONE INVALID_REQUEST REQUEST_TIMED_OUT THROTTLING_QUOTA_EXCEEDED UNKNOWN_TOPIC_ID UNKNOWN_TOPIC_OR_PARTITION"
+    ),
     "DescribeAcls": "NONE SECURITY_DISABLED",
     "DescribeClientQuotas": "NONE INVALID_REQUEST UNSUPPORTED_VERSION",
     "DescribeCluster": "NONE MISMATCHED_ENDPOINT_TYPE UNSUPPORTED_ENDPOINT_TYPE",
@@ -151,7 +158,7 @@ _REPLICAS = "There is one replica of everything: nobody falls behind, and the le
 _TIMING = (
     "The coordinator loads for a moment when groups are used first; who asks then is told to wait, and scenarios do."
 )
-_NOBODY_REFUSED = "Everybody may do everything: ACLs are stored and not yet enforced."
+_NOBODY_REFUSED = "It takes a broker that refuses by ACLs: test_authorization.py."
 _OWN_DIRECTORY = "It takes a directory that fails: test_failed_directory.py."
 _OWN_BROKER = "It takes a broker that starts again, or is told to forget itself: test_failed_directory.py."
 _OWN_SETTINGS = "It takes a broker with that setting."
@@ -242,17 +249,13 @@ NOT_PROVOKED = {
     },
     "ListGroups": {"COORDINATOR_LOAD_IN_PROGRESS": _TIMING, "COORDINATOR_NOT_AVAILABLE": _TIMING},
     "SaslHandshake": {
-        "NONE": "It takes a SASL listener, which there is none of yet.",
+        "NONE": "It takes a SASL listener, which these brokers lack.",
         "UNSUPPORTED_SASL_MECHANISM": "As a success.",
     },
-    "CreateTopics": {
-        "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
-        "THROTTLING_QUOTA_EXCEEDED": "Quotas are stored and not yet enforced.",
-    },
+    "CreateTopics": {"TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED},
     "DeleteTopics": {
         "TOPIC_DELETION_DISABLED": _OWN_SETTINGS,
         "TOPIC_AUTHORIZATION_FAILED": _NOBODY_REFUSED,
-        "THROTTLING_QUOTA_EXCEEDED": "Quotas are stored and not yet enforced.",
     },
     "DeleteRecords": {
         "NOT_LEADER_OR_FOLLOWER": _REPLICAS,
@@ -292,7 +295,7 @@ NOT_PROVOKED = {
     "AddRaftVoter": {"NONE": "It takes a second controller."},
     "RemoveRaftVoter": {"NONE": "The last voter cannot be removed."},
     "UnregisterBroker": {"NONE": "The broker would serve nobody any more, and others are still to ask it."},
-    "SaslAuthenticate": {"NONE": "It takes a SASL listener, which there is none of yet."},
+    "SaslAuthenticate": {"NONE": "It takes a SASL listener, which these brokers lack."},
     **{
         f"{action}DelegationToken": {"NONE": "It takes a caller who has logged in."}
         for action in ("Create", "Renew", "Expire", "Describe")

@@ -9,6 +9,8 @@ from compat_tests.scenarios.registry import scenario
 
 METADATA = "__cluster_metadata"
 STRANGER = b"strange directory"[:16]
+# How long the leader waits for a voter that does not answer. Everything else is answered at once.
+UNANSWERED_MS = 500
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 ELR = "eligible.leader.replicas.version"
 
@@ -155,7 +157,7 @@ def voters_added(broker: Exchange) -> None:
     }
     for version in versions("AddRaftVoter"):
         for note, fields in bad.items():
-            broker.ask("AddRaftVoter", version, note=note, timeout_ms=3000, **{**good, **fields})
+            broker.ask("AddRaftVoter", version, note=note, timeout_ms=UNANSWERED_MS, **{**good, **fields})
 
 
 @scenario

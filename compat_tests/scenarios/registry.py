@@ -12,7 +12,7 @@ Scenario = Callable[[Exchange], None]
 _scenarios: dict[str, Scenario] = {}
 _configured: set[str] = set()
 # The broker needs these to keep ACLs (every client may do everything, so no login is needed), for several directories,
-# and for topic settings that are not spelled as Kafka prints them.
+# for topic settings that are not spelled as Kafka prints them, and to find soon that a transaction has timed out.
 CONFIGURED = {
     "log.dirs": "{data},{data}-2,{data}-3",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -21,6 +21,7 @@ CONFIGURED = {
     "log.cleaner.min.cleanable.ratio": "0.50",
     "log.retention.minutes": "-1",
     "log.roll.hours": "+168",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 

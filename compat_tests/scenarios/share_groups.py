@@ -13,16 +13,17 @@ from pykafkad.wire.batch import build_batch
 JOIN, LEAVE = 0, -1
 FIRST, SECOND = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 STRANGER = bytes(range(16))
-# The least time between two assignments of a group, and some more.
-ASSIGNMENT_SECONDS = 1.2
-GROUP_RESOURCE, SET = 32, 0
+# The longest interval between two assignments that a group may set. No scenario takes nearly as long.
+LONG_INTERVAL_MS = 15_000
 SHARE = 2
 
 
 class Group:
     """A share group of its own that begins at the start of a topic with six records in two batches."""
 
-    def __init__(self, broker: Exchange, kind: str = "group", partitions: int = 1) -> None:
+    def __init__(
+        self, broker: Exchange, kind: str = "group", partitions: int = 1, *, assignment_interval_ms: int = 0
+    ) -> None:
         self.broker = broker
         self.name = broker.name(kind)
         self.topic = broker.topic(f"{kind}-topic", partitions)
@@ -32,23 +33,9 @@ class Group:
             .topic_id
         )
         broker.coordinator(self.name)
-        setting = part(
-            "IncrementalAlterConfigs",
-            "AlterableConfig",
-            name="share.auto.offset.reset",
-            config_operation=SET,
-            value="earliest",
+        broker.set_group(
+            self.name, share_auto_offset_reset="earliest", share_assignment_interval_ms=str(assignment_interval_ms)
         )
-        resource = part(
-            "IncrementalAlterConfigs",
-            "AlterConfigsResource",
-            resource_type=GROUP_RESOURCE,
-            resource_name=self.name,
-            configs=[setting],
-        )
-        answer = broker.quietly("IncrementalAlterConfigs", 1, resources=[resource])
-        assert answer.responses[0].error_code == 0, answer
-        broker.in_effect()
         for values in ("abcd", "ef"):
             batch = build_batch([(None, value.encode()) for value in values], timestamp_ms=int(time.time() * 1000))
             broker.produce(self.topic, 0, bytes(batch))
@@ -100,13 +87,11 @@ class Member:
 
     def join(self) -> Member:
         """Unrecorded heartbeats until there is an assignment."""
-        for _ in range(20):
-            answer = self.beat(quietly=True)
-            assert answer.error_code == 0, answer
-            if self.assigned:
-                return self
-            time.sleep(ASSIGNMENT_SECONDS)
-        raise AssertionError("nothing is assigned")
+        answer = self.group.broker.until(
+            lambda: self.beat(quietly=True), lambda answer: self.assigned or answer.error_code
+        )
+        assert answer.error_code == 0, answer
+        return self
 
     def fetch(
         self, note: str = "", *, version: int = 2, back: Any = (), epoch: int | None = None, **fields: Any
@@ -187,6 +172,26 @@ def share_group_join_and_leave(broker: Exchange) -> None:
     member.beat("is gone")
     describe(group, "empty")
     broker.ask("DeleteGroups", 2, groups_names=[group.name])
+
+
+@scenario
+def share_group_assigns_after_its_interval(broker: Exchange) -> None:
+    """A new assignment waits until the group's last one is old enough."""
+    group = Group(broker, assignment_interval_ms=LONG_INTERVAL_MS)
+    member = Member(group)
+    member.beat("joins")
+    broker.until(
+        lambda: (
+            member.beat(quietly=True),
+            broker.quietly("ShareGroupDescribe", 1, group_ids=[group.name]).groups[0],
+        ),
+        lambda answers: answers[1].group_epoch > answers[1].assignment_epoch,
+    )
+    member.beat("waits")
+    describe(group, "waits")
+    broker.set_group(group.name, share_assignment_interval_ms="0")
+    member.beat("assigned")
+    describe(group, "assigned")
 
 
 @scenario

@@ -14,6 +14,14 @@ from pykafkad.wire import batch, messages, records
 TOPIC = "__consumer_offsets"
 PARTITIONS = 50
 TYPES = {1: "OffsetCommit", 2: "GroupMetadata"}
+STREAMS_TYPES = {
+    17: "StreamsGroupMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
+}
 
 
 def java_partition(group: str) -> int:
@@ -45,25 +53,24 @@ def fetched(broker: Exchange, partition: int) -> Iterator[tuple[bytes, bytes | N
             return
 
 
-def record_stored(broker: Exchange, group: str) -> None:
+def record_stored(broker: Exchange, group: str, types: dict[int, str] = TYPES) -> None:
     """Record every stored record of a group, in order."""
     for key, value in fetched(broker, java_partition(group)):
-        name = TYPES.get(struct.unpack_from(">h", key)[0])
+        name = types.get(struct.unpack_from(">h", key)[0])
         if name is None:
             continue
         typed_key = messages.decode(getattr(messages, f"{name}Key"), 0, key[2:])
-        if typed_key.group != group:
+        if getattr(typed_key, "group", None) != group and getattr(typed_key, "group_id", None) != group:
             continue
         broker.record(f"{name} key", typed_key, 0)
         if value is None:
             broker.record(name, "tombstone")
         else:
             version = struct.unpack_from(">h", value)[0]
-            broker.record(
-                f"{name} value v{version}",
-                messages.decode(getattr(messages, f"{name}Value"), version, value[2:]),
-                version,
-            )
+            typed = messages.decode(getattr(messages, f"{name}Value"), version, value[2:])
+            if getattr(typed, "metadata_hash", 0):
+                typed.metadata_hash = 1  # It follows from the ids of topics, which the broker has drawn.
+            broker.record(f"{name} value v{version}", typed, version)
 
 
 @scenario

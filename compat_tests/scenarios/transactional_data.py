@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from compat_tests.scenarios import consumer_groups
 from compat_tests.scenarios.exchange import Exchange, part, versions
 from compat_tests.scenarios.fetch import fetch, from_topic, row
 from compat_tests.scenarios.groups import Group
@@ -16,6 +17,8 @@ TRANSACTION = 1
 BEFORE_IMPLICIT = 11
 """The last version of Produce that expects AddPartitionsToTxn before it."""
 RETRIABLE = {14, 15, 16, 51}
+# No broker gives out so high an id. A low one may be that of a producer whose answers are compared.
+NOBODY = 1 << 40
 
 
 class Producer:
@@ -215,9 +218,17 @@ def markers_of_administrators(broker: Exchange) -> None:
             of = {"transaction_version": transaction_version}
             topic = broker.topic(f"topic{kind}", 3, **KEPT)
             markers(broker, version, "nothing")
-            markers(broker, version, "no partitions", marker(77, 0))
-            markers(broker, version, "unknown", marker(77, 0, (topic, 9), (broker.name("none"), 0), (topic, 1), **of))
-            markers(broker, version, "no transaction", marker(78, 3, (topic, 1), **of), marker(78, 3, (topic, 2), **of))
+            markers(broker, version, "no partitions", marker(NOBODY, 0))
+            markers(
+                broker, version, "unknown", marker(NOBODY, 0, (topic, 9), (broker.name("none"), 0), (topic, 1), **of)
+            )
+            markers(
+                broker,
+                version,
+                "no transaction",
+                marker(NOBODY + 1, 3, (topic, 1), **of),
+                marker(NOBODY + 1, 3, (topic, 2), **of),
+            )
             producer = Producer(broker, f"tx{kind}")
             producer.add(topic, 0)
             producer.send(11, topic, 0, note="begin")
@@ -327,3 +338,40 @@ def refused_offsets(broker: Exchange) -> None:
         broker.ask("DeleteGroups", 2, note="with pending offsets", groups_names=[unknown])
         producer.end(version=5 if version >= 5 else 3)
         stable(broker, unknown, topic, "deleted")
+
+
+@scenario
+def offsets_of_consumer_group_members(broker: Exchange) -> None:
+    """Members of groups of KIP-848 commit in a transaction: with their epoch, older ones, and none (KIP-1251)."""
+    for version in versions("TxnOffsetCommit"):
+        group = consumer_groups.Group(broker, f"group{version}", 2)
+        member = group.member()
+        member.beat(quietly=True)
+        group.settle(member)
+        old = member.epoch
+        more = broker.topic(f"more{version}", 1)
+        broker.in_effect()
+        member.beat(quietly=True, subscribed_topic_names=[group.topic, more])
+        group.settle(member)
+        assert member.epoch == old + 1
+        producer = Producer(broker, f"tx{version}")
+        own = {"group_id": group.name, "generation_id": member.epoch, "member_id": member.member_id}
+        if version < 5:
+            producer.add_group(group.name)
+
+        def ask(note: str, *topics: Any, producer: Producer = producer, version: int = version, **fields: Any) -> None:
+            broker.ask("TxnOffsetCommit", version, note=note, topics=list(topics), **producer.ids | fields)
+
+        known, news = offsets(group.topic, (0, 1), (1, 1)), offsets(more, (0, 1))
+        ask("no metadata", known, group_id=group.name, generation_id=-1, member_id="")
+        if version >= 3:
+            ask("own epoch", known, news, **own)
+            ask("older epoch", known, **own | {"generation_id": old})
+            ask("older epoch, new topic", known, news, **own | {"generation_id": old})
+            ask("older epoch, long metadata", offsets(more, (0, 1), committed_metadata="x" * 4097),
+                **own | {"generation_id": old})  # fmt: skip
+            ask("later epoch", known, **own | {"generation_id": member.epoch + 1})
+            ask("no epoch", known, **own | {"generation_id": -1})
+            ask("another member", known, **own | {"member_id": "other"})
+            ask("an instance", known, group_id=group.name, generation_id=-1, member_id="", group_instance_id="i")
+        producer.end(version=5 if version >= 5 else 3)

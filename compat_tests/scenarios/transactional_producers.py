@@ -8,7 +8,7 @@ from compat_tests.scenarios.exchange import Exchange, part, versions
 from compat_tests.scenarios.fetch import fetch, from_topic, row
 from compat_tests.scenarios.offset_lookup import look_up, looked_up
 from compat_tests.scenarios.produce import KEPT, batch_of_now, produce, to
-from compat_tests.scenarios.registry import scenario
+from compat_tests.scenarios.registry import configured_scenario, scenario
 
 TRANSACTION = 1
 CONCURRENT_TRANSACTIONS = 51
@@ -16,6 +16,8 @@ NOT_YET = {14, 15, 16}
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 BUMPING = 5  # The first version of EndTxn that raises the producer's epoch.
 LONG_MS = 600_000
+# Many times longer than two requests take.
+TIMEOUT_MS = 6_000
 
 
 class Producer:
@@ -258,11 +260,11 @@ def fencing(broker: Exchange) -> None:
             producer.add(add_version, partitions(name, 0), note="by the first", **old)
 
 
-@scenario
+@configured_scenario
 def transaction_timeout(broker: Exchange) -> None:
     """An open transaction is aborted after its timeout, and its producer is fenced."""
     name = broker.topic(**KEPT)
-    producer = Producer(broker).begin(1_000)
+    producer = Producer(broker).begin(TIMEOUT_MS)
     producer.add(3, partitions(name, 0))
     producer.describe("open")
     broker.until(

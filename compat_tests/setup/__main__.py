@@ -14,7 +14,14 @@ import sys
 
 from compat_tests.setup import system_packages
 from compat_tests.setup.cache import cache_directory
-from compat_tests.setup.kafka_jars import KAFKA_VERSION, JarsUnavailable, fetch_jars, jars_directory
+from compat_tests.setup.kafka_jars import (
+    KAFKA_VERSION,
+    OLDER_VERSIONS,
+    JarsUnavailable,
+    fetch_jars,
+    fetch_older_tools,
+    jars_directory,
+)
 
 
 def main() -> int:
@@ -29,10 +36,13 @@ def main() -> int:
     if system_packages.is_present(system_packages.JAVA) and system_packages.is_present(system_packages.MAVEN):
         try:
             print(f"set-up: Kafka's jars are in {fetch_jars()}")
+            for version in OLDER_VERSIONS:
+                print(f"set-up: the Java client {version} is in {fetch_older_tools(version)}")
         except JarsUnavailable as error:
             problems.append(str(error))
         else:
             problems += _prepare_image()
+            _archive_classes()
     for problem in problems:
         print(f"set-up: {problem}")
     return 1 if problems and os.environ.get("CI") == "true" else 0
@@ -46,7 +56,7 @@ def _announce(missing: list[system_packages.Program]) -> None:
         for program in missing:
             print(f"set-up: {program.name} will be installed ({' '.join(program.packages)}), for {program.used_for}")
     if not jars_directory().is_dir():
-        print(f"set-up: the jars of Kafka {KAFKA_VERSION} (128 MB) will be downloaded")
+        print(f"set-up: the jars of Kafka {KAFKA_VERSION} (128 MB) and two older clients (15 MB) will be downloaded")
     print(f"set-up: downloads and builds are kept in {cache_directory()}", flush=True)
 
 
@@ -62,6 +72,18 @@ def _begin_anew() -> int:
     for sentence in left:
         print(f"set-up: {sentence}")
     return 1 if left else 0
+
+
+def _archive_classes() -> None:
+    # Imported late, as below.
+    from compat_tests.setup import class_archive
+
+    archive = class_archive.make(jars_directory())
+    print(
+        f"set-up: Kafka's classes are in {archive}"
+        if archive
+        else "set-up: this Java archives no classes; Kafka starts slower"
+    )
 
 
 def _prepare_image() -> list[str]:

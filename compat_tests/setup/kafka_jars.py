@@ -1,10 +1,11 @@
-"""Apache Kafka's own jars, downloaded with Maven: the broker, its tools, and their dependencies."""
+"""Apache Kafka's own jars, downloaded with Maven: the broker, its tools, and their dependencies; older Java clients."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.setup.cache import cache_directory, exclusively
@@ -23,6 +24,13 @@ ARTEFACTS = (
     # The slf4j binding is in none of Kafka's poms, and without it nothing is logged.
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
 )
+# Older Java clients, each with the tools of its release and nothing but what the tools' copier of transactions loads.
+OLDER_VERSIONS = ("3.9.1", "2.8.2")
+OLDER_ARTEFACTS = (
+    "org.apache.kafka:kafka-clients:{version}",
+    "net.sourceforge.argparse4j:argparse4j:0.7.0",
+    "com.fasterxml.jackson.core:jackson-databind:2.16.2",
+)
 # Maven's own repository keeps the files that were downloaded before a network failure.
 ATTEMPTS = 3
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -39,35 +47,48 @@ def jars_directory() -> Path:
 
 def fetch_jars() -> Path:
     """Download Kafka's jars (about 100, 128 MB) unless they are in the cache; returns their folder."""
-    directory = jars_directory()
+    return _fetch(jars_directory(), f"the jars of Kafka {KAFKA_VERSION}", _pom(ARTEFACTS), "kafka_2.13-*.jar")
+
+
+def fetch_older_tools(version: str) -> Path:
+    """Download the Java client of `version` with its tools (about 15 MB) in the same way."""
+    directory = cache_directory() / f"kafka-tools-{version}" / "libs"
+    artefacts = [each.format(version=version) for each in OLDER_ARTEFACTS]
+    pom = _pom(artefacts, alone=f"org.apache.kafka:kafka-tools:{version}")
+    return _fetch(directory, f"the Java client {version}", pom, "kafka-tools-*.jar")
+
+
+def _fetch(directory: Path, what: str, pom: str, expected: str) -> Path:
+    """Download what `pom` names into `directory`, once; one of the files is `expected`."""
     with exclusively("kafka-jars"):
         if directory.is_dir():
             return directory
         directory.parent.mkdir(parents=True, exist_ok=True)
-        print(f"set-up: downloading the jars of Kafka {KAFKA_VERSION} with Maven", flush=True)
+        print(f"set-up: downloading {what} with Maven", flush=True)
         with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
-            (Path(scratch) / "pom.xml").write_text(_pom())
+            (Path(scratch) / "pom.xml").write_text(pom)
             fetched = Path(scratch) / "libs"
             command = ["mvn", "-B", "-q", COPY_GOAL, "-DincludeScope=runtime", f"-DoutputDirectory={fetched}"]
             for _ in range(ATTEMPTS):
                 result = subprocess.run(command, cwd=scratch, capture_output=True, text=True)
                 if result.returncode == 0:
                     break
-            if result.returncode != 0 or not list(fetched.glob("kafka_2.13-*.jar")):
-                raise JarsUnavailable(
-                    f"Maven could not download Kafka's jars:\n{(result.stdout + result.stderr)[-2000:]}"
-                )
+            if result.returncode != 0 or not list(fetched.glob(expected)):
+                raise JarsUnavailable(f"Maven could not download {what}:\n{(result.stdout + result.stderr)[-2000:]}")
             # The folder gets its final name only once it is complete.
             os.rename(fetched, directory)
     return directory
 
 
-def _pom() -> str:
+def _pom(artefacts: Sequence[str], alone: str = "") -> str:
+    """A project with those dependencies; `alone` is one more, without its own dependencies."""
     dependencies = []
-    for artefact in ARTEFACTS:
+    for artefact in filter(None, (*artefacts, alone)):
         group, name, version = artefact.split(":")
+        without = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
         dependencies.append(
-            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
+            f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+            f"{without if artefact == alone else ''}</dependency>"
         )
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>local</groupId><artifactId>real-kafka</artifactId>"

@@ -52,13 +52,12 @@ SUITE = Suite(
     run=run,
     fixed_port=True,
     settings={**security.AUTHORIZER, "num.partitions": "4", "node.id": "0"},
-    settings_of_kafka=security.sasl_listener({"admin": "admin", "testuser": "testpass"}, ["admin"]),
+    login_settings=security.sasl_listener({"admin": "admin", "testuser": "testpass"}, ["admin"]),
     quick=False,
     differences={
         "TestTransactionalProducer": "flushes without waiting, and expects that sending offsets took longer than the "
         "client lets records linger",
         "TestTransactionalSendOffsets": "names its topics by the second, in which the test before it has failed",
-        "TestIntegration/TestAdminClient_Describe*": "SASL is not offered yet",
     },
     unsteady={
         "TestIntegration/TestAdminClient_DescribeCluster": "asks what it may do at once after ACLs were deleted",

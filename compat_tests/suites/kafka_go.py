@@ -42,6 +42,9 @@ QUICK = "|".join(
 # These tests look for a group's coordinator through a client that was never connected, which ends the whole binary on
 # any broker.
 BREAKS_THE_REST = "^TestReaderConsumerGroup$/^(verify_offset_committed|consumer_group_commits_on_close)"
+# This test says of itself that it waits for ever if a read comes before the write. On a busy machine one does, on any
+# broker.
+MAY_WAIT_FOR_EVER = "^TestConn$/^writing_and_reading_messages_concurrently"
 SCRAM_USERS = {ScramMechanism.SCRAM_SHA_256: "256", ScramMechanism.SCRAM_SHA_512: "512"}
 
 
@@ -81,8 +84,10 @@ def run(place: Place) -> Outcomes:
             "-test.v=test2json",
             "-test.timeout=10m",
         ]
-        chosen = QUICK if place.quick else WITH_BROKER
-        command += ["-test.count=1", "-test.run", f"^({chosen})$", "-test.skip", BREAKS_THE_REST]
+        chosen, skipped = (
+            (QUICK, f"{BREAKS_THE_REST}|{MAY_WAIT_FOR_EVER}") if place.quick else (WITH_BROKER, BREAKS_THE_REST)
+        )
+        command += ["-test.count=1", "-test.run", f"^({chosen})$", "-test.skip", skipped]
         environment = {"KAFKA_VERSION": KAFKA_VERSION, "KAFKA_SKIP_NETTEST": "1"}
         printed = run_logged(command, place, place.source / package, environment, timeout_seconds=660)
         outcomes |= from_test2json(printed.splitlines(), f"{package or 'kafka'}.")
@@ -104,14 +109,9 @@ SUITE = Suite(
         "group.initial.rebalance.delay.ms": "3000",
         "group.min.session.timeout.ms": "6000",
     },
-    settings_of_kafka=security.sasl_listener(
+    login_settings=security.sasl_listener(
         {"adminplain": "admin-secret"}, ["adminplain", "adminscram256", "adminscram512"]
     ),
-    differences={
-        "kafka.TestUnsupportedSASLMechanism": "SASL is not offered yet",
-        "kafka.TestWriter/writing_a_message_with_SASL_Plain_authentication": "SASL is not offered yet",
-        "sasl.TestSASL/*": "SASL is not offered yet",
-    },
     unsteady={
         "kafka.TestConn/test_delete_topics_with_an_invalid_topic": "asks for metadata at once after a deletion",
         "kafka.TestReaderConsumerGroup/consumer_group_rebalance": "expects each of two readers to get some of a few "

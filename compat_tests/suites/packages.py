@@ -27,7 +27,7 @@ def built(name: str, fetch: Callable[[Path], Path], build: Callable[[Path], None
     """
     directory = cache_directory() / "suites" / name
     marker = directory / ".built"
-    with exclusively("suites"):
+    with exclusively(f"suite-{name}"):
         if marker.exists():
             return directory
         shutil.rmtree(directory, ignore_errors=True)

@@ -14,7 +14,7 @@ FETCH = from_crates_io("rskafka", VERSION, "849b87417a191e37e16b8893eba8928bbd10
 
 def build(source: Path) -> None:
     """Newer compilers refuse the rsasl version that the crate locks."""
-    rust.build(source, updates=["rsasl@2.3.1"])
+    rust.build(source, updates=["rsasl@2.3.1"], unused=["criterion", "proptest", "proptest-derive"])
 
 
 def run(place: Place) -> Outcomes:
@@ -39,7 +39,6 @@ SUITE = Suite(
     run=run,
     fixed_port=True,
     settings={"auto.create.topics.enable": "false"},
-    settings_of_kafka=security.sasl_listener({"admin": "admin-secret"}, ["admin"]),
-    differences={"client::test_sasl": "SASL is not offered yet"},
+    login_settings=security.sasl_listener({"admin": "admin-secret"}, ["admin"]),
     not_run="the cases with a Java client (through JNI) or a SOCKS proxy",
 )

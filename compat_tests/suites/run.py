@@ -103,10 +103,10 @@ def raise_loopback() -> None:
 
 def broker_for(suite: Suite, against: str, directory: Path, port: int) -> Broker:
     """A new broker with the settings that the suite wants."""
-    settings = {name: value.format(port=port) for name, value in {**SETTINGS, **suite.settings}.items()}
+    wanted = {**SETTINGS, **suite.settings, **suite.login_settings}
+    settings = {name: value.format(port=port) for name, value in wanted.items()}
     if against == "kafka":
-        of_kafka = {name: value.format(port=port) for name, value in suite.settings_of_kafka.items()}
-        return KafkaProcess(jars_directory(), directory, {**settings, **of_kafka}, port)
+        return KafkaProcess(jars_directory(), directory, settings, port)
     return PykafkadProcess(directory, settings, port=port)
 
 

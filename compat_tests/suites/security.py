@@ -1,4 +1,4 @@
-"""Settings for a real Kafka with an authorizer and a SASL listener on port 9093, as several suites need it."""
+"""Settings for a broker with an authorizer and a SASL listener on port 9093, as several suites need it."""
 
 from __future__ import annotations
 

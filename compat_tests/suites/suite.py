@@ -47,8 +47,8 @@ class Suite:
     prepare: Callable[[], Path]
     run: Callable[[Place], Outcomes]
     settings: Mapping[str, str] = field(default_factory=dict)
-    # Settings for features that pykafkad lacks; it would refuse to start with them.
-    settings_of_kafka: Mapping[str, str] = field(default_factory=dict)
+    # Settings with which its tests log in, from `security.sasl_listener`.
+    login_settings: Mapping[str, str] = field(default_factory=dict)
     # The suite has the fixed address localhost:9092.
     fixed_port: bool = False
     # `make test` runs these; `make test-long` runs all.

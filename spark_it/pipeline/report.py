@@ -16,6 +16,11 @@ COLOURS = {"EWR": "#c1440e", "JFK": "#1f5f8b", "LGA": "#6a8d2f"}
 SKIES = {CLEAR: "clear", WINDY: "wind", WET: "rain or snow", FOGGY: "fog"}
 """What the columns and bars show, and in what words. The sky of a few flights is unknown."""
 SMOOTHED_DAYS = 14
+"""Over so many days a mean is drawn, if the picture has at least `SMOOTHED_FROM` times as many: of fewer it would hide
+what the days tell."""
+SMOOTHED_FROM = 4
+MONTHS_FROM_DAYS = 100
+"""With so many days the axis names months, with fewer it names days."""
 
 
 def read_statistics(output: Path) -> DataFrame:
@@ -67,14 +72,14 @@ def _share(part: int, whole: int) -> float:
 
 
 def draw(statistics: DataFrame, picture: Path) -> None:
-    """Write the picture (PNG): the delay over the year at each airport, and the delay under each sky."""
+    """Write the picture (PNG): the delay over the days at each airport, and the delay under each sky."""
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
     figure, (year, skies) = pyplot.subplots(2, 1, figsize=(11, 8.5), height_ratios=(3, 2), layout="constrained")
-    figure.suptitle("Departure delays at New York's airports, 2013", fontsize=17, fontweight="bold")
+    figure.suptitle(f"Departure delays at New York's airports, {period(statistics)}", fontsize=17, fontweight="bold")
     figure.get_layout_engine().set(h_pad=0.12)
     _draw_year(year, statistics)
     _draw_skies(skies, statistics)
@@ -85,21 +90,39 @@ def draw(statistics: DataFrame, picture: Path) -> None:
     pyplot.close(figure)
 
 
+def period(statistics: DataFrame) -> str:
+    """The days that the statistics are of, in words: the year if they are of most of it."""
+    first, last = statistics["day"].min(), statistics["day"].max()
+    if (last - first).days >= MONTHS_FROM_DAYS:
+        return f"{first:%Y}"
+    start = f"{first.day}" if (first.year, first.month) == (last.year, last.month) else f"{first.day} {first:%B}"
+    return f"{last.day} {last:%B %Y}" if first == last else f"{start} to {last.day} {last:%B %Y}"
+
+
 def _draw_year(axes, statistics: DataFrame) -> None:
     from matplotlib import dates
 
+    count = (statistics["day"].max() - statistics["day"].min()).days + 1
+    is_smoothed = count >= SMOOTHED_DAYS * SMOOTHED_FROM
     for airport, name in AIRPORTS.items():
         days = statistics[statistics["airport"] == airport].groupby("day")[["delay_minutes", "departed"]].sum()
-        axes.plot(
-            days.index, days["delay_minutes"] / days["departed"], color=COLOURS[airport], alpha=0.28, linewidth=0.8
-        )
+        daily = days["delay_minutes"] / days["departed"]
+        if not is_smoothed:
+            axes.plot(days.index, daily, color=COLOURS[airport], linewidth=1.6, marker="o", markersize=4, label=name)
+            continue
+        axes.plot(days.index, daily, color=COLOURS[airport], alpha=0.28, linewidth=0.8)
         smoothed = days.rolling(SMOOTHED_DAYS, center=True, min_periods=1).sum()
         mean = smoothed["delay_minutes"] / smoothed["departed"]
         axes.plot(days.index, mean, color=COLOURS[airport], linewidth=2.2, label=name)
-    axes.set_title(f"Mean delay per day (thin) and over {SMOOTHED_DAYS} days (bold)", fontsize=12, loc="left")
+    lines = f" (thin) and over {SMOOTHED_DAYS} days (bold)" if is_smoothed else ""
+    axes.set_title(f"Mean delay per day{lines}", fontsize=12, loc="left")
     axes.set_ylabel("minutes late at departure")
-    axes.xaxis.set_major_locator(dates.MonthLocator())
-    axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))
+    if count >= MONTHS_FROM_DAYS:
+        axes.xaxis.set_major_locator(dates.MonthLocator())
+        axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))
+    else:
+        axes.xaxis.set_major_locator(dates.AutoDateLocator(minticks=3, maxticks=15))
+        axes.xaxis.set_major_formatter(dates.DateFormatter("%d %b"))
     axes.margins(x=0.01, y=0.14)
     _tidy(axes)
     axes.legend(frameon=False, ncols=3, loc="upper right")

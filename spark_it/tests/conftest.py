@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             "--against", choices=sorted(AGAINST), default="pykafkad", help="which brokers the tests run against"
         )
         group.addoption("--kafka-by", choices=WAYS, default="process", help="how the real Kafka runs")
+        group.addoption("--whole-suites", action="store_true", help="also the jobs that take long")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 TIMEOUT_S = 400
@@ -43,14 +44,20 @@ class ModuleProcess:
 
     def kill_after_batches(self, checkpoint: Path, batches: int) -> None:
         """Kill Python and Java at once with SIGKILL, when `checkpoint` has this many committed batches."""
+        self.wait_for(lambda: committed_batches(checkpoint) >= batches)
+        self.kill()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition is true, while the job runs."""
         deadline = time.monotonic() + TIMEOUT_S
-        while committed_batches(checkpoint) < batches:
-            assert self._process.poll() is None, (
-                f"the job ended before it could be killed:\n{self.log.read_text()[-4000:]}"
-            )
+        while not condition():
+            assert self._process.poll() is None, f"the job ended before:\n{self.log.read_text()[-4000:]}"
             assert time.monotonic() < deadline, self.log.read_text()[-4000:]
             time.sleep(0.01)
-        self.kill()
+
+    def wait_until_killed(self) -> None:
+        """Wait until somebody has killed it."""
+        assert self._process.wait(TIMEOUT_S) == -signal.SIGKILL, self.log.read_text()[-4000:]
 
     def kill(self) -> None:
         """SIGKILL to the whole group."""

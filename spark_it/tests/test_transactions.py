@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 2
 IN_A_TRANSACTION = 50
+TRANSACTION_TIMEOUT_MS = 900_000
 # Number of a transaction: whether it is committed.
 ENDS = (True, False, True, True, False, True)
 BETWEEN, OPEN, BEHIND = 10_000, 20_000, 30_000
@@ -49,7 +50,14 @@ class Mixed:
         self.behind = [BEHIND + each for each in range(PARTITIONS)]
 
     def _new_producer(self, bootstrap: str, transactional_id: str) -> Producer:
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
+        # The last transaction stays open until the test ends it: Spark's first job may take more than the usual minute.
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": transactional_id,
+                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            }
+        )
         producer.init_transactions(TIMEOUT_S)
         return producer
 
