@@ -62,14 +62,18 @@ LINT = lint() { local code=0; $(BIN)/ruff format --check --quiet . || code=1; $(
 lint: $(VENV)/.installed-test ## format, lint and types
 	@$(LINT); lint
 
+# Lint runs beside the tests: alone, it would keep one processor busy. What it says comes after theirs.
 quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, under a minute
 	@$(PARTS); $(LINT); \
-	part lint lint; \
-	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal --quick $(ARGS); \
+	said=$$(mktemp); lint >"$$said" 2>&1 & linting=$$!; trap 'kill $$linting 2>/dev/null || true; rm -f "$$said"' EXIT; \
+	lint_beside() { local code=0; wait $$linting || code=1; cat "$$said"; return $$code; }; \
+	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal --quick --cases 5 $(ARGS); \
+	part lint lint_beside; \
 	report_parts
 
 # Two processes, each with a real Kafka of its own: half of the time goes into waits, of clients and for a JVM's start.
-IN_TWO := -n 2 --dist loadfile --durations 15
+# They take the files in the order of compat_tests/conftest.py.
+IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
@@ -77,10 +81,10 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	part set-up $(BIN)/python -m compat_tests.setup; \
 	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
 	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests -n auto --dist worksteal $(ARGS); \
-	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad $(ARGS) \
+	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad $(IN_TWO) $(ARGS) \
 		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
 	part compat $(BIN)/python -m pytest compat_tests $(IN_TWO) $(ARGS); \
-	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
+	part spark $(BIN)/python -m pytest spark_it/tests $(IN_TWO) $(ARGS); \
 	report_parts
 
 test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SIGKILL under load and bad fields in every version
@@ -90,11 +94,12 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SI
 	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
 	part crashes $(BIN)/python -m tests.log.crashes --seeds 20000; \
 	part damage $(BIN)/python -m tests.simulation.damage --rounds 50; \
+	part quorum $(BIN)/python -m tests.simulation.raft_seeds --seeds 10000; \
 	part fuzz $(BIN)/python -m tests.fuzz --inputs 5000000; \
 	part atheris $(BIN)/python -m tests.fuzz --engine atheris --inputs 500000; \
 	part planted $(BIN)/python -m tests.planted; \
 	part compat $(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS); \
-	part spark $(BIN)/python -m pytest spark_it/tests $(ARGS); \
+	part spark $(BIN)/python -m pytest spark_it/tests --whole-suites $(ARGS); \
 	report_parts
 
 fresh: $(VENV)/.installed-spark ## remove what earlier runs downloaded and built outside of this folder
