@@ -14,6 +14,7 @@ PACKAGES = {
     "kafka": ("kafka-python", 3, "cli"),
     "rich.table": ("rich", 0, "cli"),
     "cryptography.x509": ("cryptography", 0, "tls"),
+    "waitress": ("waitress", 0, "control"),
     "opentelemetry.proto.metrics.v1.metrics_pb2": ("opentelemetry-proto", 0, "telemetry"),
 }
 

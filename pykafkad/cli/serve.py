@@ -16,6 +16,7 @@ from pykafkad.settings import sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.control.served import ServedControl as Control
     from pykafkad.server.start_acls import Creation
 
 SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
@@ -86,6 +87,20 @@ OPTIONS = (
         "Wireshark, .jsonl with all fields, .txt with a line for each",
     ),
     (
+        "--control",
+        "[HOST:]PORT",
+        False,
+        "serve the control API over HTTP there: topics, records, groups, reset, waits, faults, clock, trace, metrics "
+        "for Prometheus; without a host at 127.0.0.1 alone; port 0 takes a free port; needs the extra `control`",
+    ),
+    (
+        "--control-token",
+        "TOKEN",
+        False,
+        "what requests to the control API carry (default: the variable PYKAFKAD_CONTROL_TOKEN, or one that is made and "
+        "printed in the readiness line); other users of the machine can see this command line",
+    ),
+    (
         "--log-level",
         "LEVEL",
         False,
@@ -109,6 +124,8 @@ class Options:
     ready_file: str | None
     trace: str | None
     log_level: str | None
+    control: str | None
+    control_token: str | None
     listen: list[str]
     topic: list[str]
     user: list[str]
@@ -166,6 +183,7 @@ def _serve(options: Options) -> int:
 
         acls = start_acls.parse(options.acl)
         start_acls.apply(properties)
+    address, token = _control_address(options, properties)
     settings = config.Settings.from_properties(properties)
     topics = _topics(options.topic, settings)
     if settings.pykafkad_client_telemetry_enable:
@@ -174,6 +192,7 @@ def _serve(options: Options) -> int:
 
     ready_file = _ready_file(options.ready_file)
     trace_file = _trace_file(options.trace)
+    control = None if address is None else _control(address, token, topics, settings)
     log = logs.logger("config")
     logs.tell_settings(log, [*filter(None, [of_file]), *settings.warnings], settings.without_effect)
     try:
@@ -186,6 +205,7 @@ def _serve(options: Options) -> int:
             users=users,
             acls=acls,
             trace_file=trace_file,
+            control=control,
         )
     except StartFailure:
         raise
@@ -195,6 +215,8 @@ def _serve(options: Options) -> int:
         _, origin = properties.get(str(error).partition(":")[0], ("", ""))
         raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
     finally:
+        if control is not None:
+            control.close()
         if ca_file is not None and options.memory is not None:
             import shutil
 
@@ -242,6 +264,30 @@ def _provide_certificates(options: Options, properties: dict[str, tuple[str, str
     for name, text in certificates.provide(folder, (host for host in hosts if host not in ("0.0.0.0", "::"))).items():
         properties.setdefault(name, (text, "--tls"))
     return os.path.join(folder, certificates.CA_FILE)
+
+
+def _control_address(options: Options, properties: dict[str, tuple[str, str]]) -> tuple[tuple[str, int] | None, str]:
+    """Where `--control` has the API served, None for nowhere, and its token, empty if one is to be made. Where ACLs
+    are asked, the API's own requests are allowed. Raises `ConfigError`."""
+    if options.control is None:
+        if options.control_token is not None:
+            raise ConfigError("--control-token: there is no control API without --control")
+        return None, ""
+    from pykafkad.control import command_line
+
+    return command_line.read(options.control, options.control_token, os.environ, properties)
+
+
+def _control(address: tuple[str, int], token: str, topics: list[tuple[str, int]], settings: config.Settings) -> Control:
+    """The control API, which is served from now on."""
+    from pykafkad.control.served import ServedControl
+    from pykafkad.server.wiring import BROKER
+
+    if BROKER not in settings.process_roles:
+        raise ConfigError("--control: process.roles has no broker that could be controlled")
+    control = ServedControl(*address, token or None, topics)
+    control.start()
+    return control
 
 
 def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:

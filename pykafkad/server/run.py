@@ -16,14 +16,30 @@ from pykafkad.server.wiring import BROKER, Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.server.data_snapshots import Asking
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.runtime import Runtime
     from pykafkad.server.start_acls import Creation
     from pykafkad.server.trace import WireTrace
+
+    class Control(Protocol):
+        """What controls the broker from other threads."""
+
+        @property
+        def clock(self) -> Clock:
+            """That of the broker."""
+
+        @property
+        def words(self) -> dict[str, str]:
+            """What the readiness line tells of it."""
+
+        def began(self, process: Process) -> None:
+            """This process serves from now on."""
+
 
 log_lines = logger("server")
 
@@ -38,48 +54,34 @@ def run(
     users: Sequence[tuple[str, str, str]] = (),
     acls: Sequence[tuple[str, Creation]] = (),
     trace_file: str | None = None,
+    control: Control | None = None,
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
     `topics` are (name, partitions) that are created if they are not there, `ca_file` is the path of what clients trust,
     `users` (name, password, mechanism) are those who may log in, of whom those with SCRAM are stored, `acls` (words,
     entry) are stored too. With a `trace_file` requests and answers are recorded, and the last of them are written there
-    at the end.
+    at the end. `control` has the clock of each process, and is told when it serves.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
-    import signal
-
     listening = _listeners(settings)
-    disk = _disk(settings)
+    clock = Clock() if control is None else control.clock
+    disk = _disk(settings, clock)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    process = _process(settings, listening, data_directories, disk, paths)
+    process = _process(settings, listening, data_directories, disk, paths, clock)
 
-    # A request to go back to a snapshot that is served in the turn of the signal must not make it forgotten.
-    signals: list[int] = []
-
-    def end(number: int) -> None:
-        signals.append(number)
-        process.runtime.stop(f"signal {number}")
-
-    def on_signal(number: int, _frame: object) -> None:
-        if process.runtime.stopping is not None:
-            os._exit(128 + number)
-        end(number)
-
-    signal.signal(signal.SIGTERM, on_signal)
-    signal.signal(signal.SIGINT, on_signal)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        # A terminal that closes may say so more than once; nohup makes us deaf to it.
-        signal.signal(
-            signal.SIGHUP, lambda number, _frame: None if process.runtime.stopping is not None else end(number)
-        )
+    signals = _obey_signals(lambda: process.runtime)
     process.runtime.disk.allow_many_files()
     _start(process, topics, users, acls, ready_file)
     trace = _trace(process, None) if trace_file else None
     _tell_start(process, data_directories, in_memory=settings.pykafkad_memory_max_bytes > 0)
-    _tell_ready(process, ready_file, ca_file)
+    words = {} if ca_file is None else {"ssl.ca.location": ca_file}
+    if control is not None:
+        control.began(process)
+        words |= control.words
+    _tell_ready(process, ready_file, words)
     while True:
         asking = _serve(process)
         snapshots = None if process.broker is None else process.broker.used_snapshots
@@ -91,20 +93,51 @@ def run(
             return 0
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
-        process = _process(settings, listening, data_directories, disk, paths)
+        process = _process(settings, listening, data_directories, disk, paths, clock)
         _start(process, [], users, acls, None)
         trace = trace and _trace(process, trace)
+        if control is not None:
+            control.began(process)
         log_lines.info("snapshot-restored", name=snapshot)
         if asking is not None and process.broker is not None:
             process.broker.data_snapshots.answer(asking)
 
 
+def _obey_signals(runtime: Callable[[], Runtime]) -> list[int]:
+    """Stop at a signal, and at once at a second one; those that have come. `runtime()` is that of now."""
+    import signal
+
+    # A request to go back to a snapshot that is served in the turn of the signal must not make it forgotten.
+    signals: list[int] = []
+
+    def end(number: int) -> None:
+        signals.append(number)
+        runtime().stop(f"signal {number}")
+
+    def on_signal(number: int, _frame: object) -> None:
+        if runtime().stopping is not None:
+            os._exit(128 + number)
+        end(number)
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        # A terminal that closes may say so more than once; nohup makes us deaf to it.
+        signal.signal(signal.SIGHUP, lambda number, _frame: None if runtime().stopping is not None else end(number))
+    return signals
+
+
 def _process(
-    settings: Settings, listening: list[Listener], data_directories: Sequence[str], disk: Disk, paths: list[str]
+    settings: Settings,
+    listening: list[Listener],
+    data_directories: Sequence[str],
+    disk: Disk,
+    paths: list[str],
+    clock: Clock,
 ) -> Process:
     snapshot_store.finish_restore(disk, paths)
     try:
-        return Process(settings, listening, data_directories, disk=disk, logs=process_logs())
+        return Process(settings, listening, data_directories, clock=clock, disk=disk, logs=process_logs())
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
@@ -167,13 +200,13 @@ def _serve(process: Process) -> Asking | None:
     return asking
 
 
-def _disk(settings: Settings) -> Disk:
+def _disk(settings: Settings, clock: Clock) -> Disk:
     """Where the data lives: the real disk, or memory with a bound."""
     if settings.pykafkad_memory_max_bytes <= 0:
         return Disk()
     from pykafkad.memory_disk import MemoryDisk
 
-    return MemoryDisk(settings.pykafkad_memory_max_bytes, Clock())
+    return MemoryDisk(settings.pykafkad_memory_max_bytes, clock)
 
 
 def _listeners(settings: Settings) -> list[Listener]:
@@ -261,15 +294,17 @@ def _tell_start(process: Process, data_directories: Sequence[str], *, in_memory:
         )
 
 
-def _tell_ready(process: Process, ready_file: str | None, ca_file: str | None) -> None:
+def _tell_ready(process: Process, ready_file: str | None, words: dict[str, str]) -> None:
     addresses = " ".join(listener.address() for listener in process.listeners)
-    trust = "" if ca_file is None else f"ssl.ca.location={ca_file}"
+    told = [f"{name}={value}" for name, value in words.items()]
     # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
-    # ends.
+    # ends. Secrets are only in the line, which others can't read.
     if ready_file is not None:
-        Disk().replace(ready_file, f"{addresses}\n{trust and trust + chr(10)}".encode())
+        kept = [each for each in told if not each.startswith("control.token=")]
+        Disk().replace(ready_file, "".join(f"{each}\n" for each in [addresses, *kept]).encode())
+    with_words = f" with {' '.join(told)}" if told else ""
     try:
-        print(f"pykafkad ready{trust and f' with {trust}'} on {addresses}", flush=True)
+        print(f"pykafkad ready{with_words} on {addresses}", flush=True)
     except OSError as error:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)

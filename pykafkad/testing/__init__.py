@@ -7,7 +7,7 @@ Start reading at `broker.py`. The package knows how a test sets a broker up, loo
 it must not know any client library. The pytest plugin is `pykafkad/pytest_plugin.py`."""
 
 from pykafkad.testing.broker import Broker
-from pykafkad.testing.embedded import BrokerEnded
+from pykafkad.testing.broker_loop import BrokerEnded
 from pykafkad.testing.faults import Fault, Faults
 from pykafkad.testing.groups import Group, Member
 from pykafkad.testing.records import NewRecord, Record

@@ -11,11 +11,16 @@ import os
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import StartFailure
-from pykafkad.testing.embedded import BrokerEnded, EmbeddedBroker
+from pykafkad.testing.broker_loop import BrokerEnded
+from pykafkad.testing.embedded import EmbeddedBroker
 from pykafkad.testing.options import Options
+from pykafkad.testing.wire_client import connected
+
+if TYPE_CHECKING:
+    from socket import socket
 
 CALLS = (
     "reset",
@@ -28,6 +33,7 @@ CALLS = (
     "stop_trace",
     "clear_trace",
     "traced",
+    "metrics",
     "keep",
 )
 """The methods of `EmbeddedBroker` that the parent may ask for."""
@@ -88,6 +94,10 @@ class ChildBroker:
             process.wait()
         process.stdout.close()
 
+    def connect(self) -> socket:
+        """See `EmbeddedBroker.connect`."""
+        return connected(self.control)
+
     def reset(self) -> None:
         """See `EmbeddedBroker.reset`."""
         self._ask("reset", {})
@@ -141,6 +151,11 @@ class ChildBroker:
         """See `EmbeddedBroker.traced`: the exchanges as `traces.to_json` has them."""
         exchanges: list[dict[str, Any]] = self._ask("traced", {})
         return exchanges
+
+    def metrics(self) -> str:
+        """See `EmbeddedBroker.metrics`."""
+        text: str = self._ask("metrics", {})
+        return text
 
     def keep(self, directory: str) -> None:
         """See `EmbeddedBroker.keep`."""

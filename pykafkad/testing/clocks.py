@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pykafkad.testing.child import ChildBroker
-    from pykafkad.testing.embedded import EmbeddedBroker
+    from pykafkad.testing.operations import Running
 
 MAX_SECONDS = 10 * 366 * 86400.0
 
@@ -14,7 +13,7 @@ MAX_SECONDS = 10 * 366 * 86400.0
 class BrokerClock:
     """The clock of one broker, real time unless it is moved. `ahead_seconds` is how far it was moved."""
 
-    def __init__(self, running: EmbeddedBroker | ChildBroker) -> None:
+    def __init__(self, running: Running) -> None:
         self._running = running
         self.ahead_seconds = 0.0
 

@@ -1,8 +1,7 @@
 """A broker on a thread of this process.
 
-Everybody else talks to it through `call`, which has the loop do something between two turns. The thread is a daemon: it
-never keeps a process from ending. A forked child has copies of the broker's sockets and no broker: the copies are
-closed there, so that clients of the parent see its connections end when they end."""
+The thread is a daemon: it never keeps a process from ending. A forked child has copies of the broker's sockets and no
+broker: the copies are closed there, so that clients of the parent see its connections end when they end."""
 
 from __future__ import annotations
 
@@ -10,69 +9,48 @@ import os
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from pykafkad import clock, disk, errors
+from pykafkad import clock, disk
 from pykafkad.errors import StartFailure
 from pykafkad.log import snapshot_store
 from pykafkad.memory_disk import MemoryDisk
-from pykafkad.metadata import events
-from pykafkad.metadata.image import TYPE_TOPIC
-from pykafkad.server.broker import Broker
-from pykafkad.server.fault_injection import Fault, FaultInjection
 from pykafkad.server.listeners import Listener
 from pykafkad.server.logs import tell_settings
 from pykafkad.server.wiring import Process
 from pykafkad.testing import log_bridge
+from pykafkad.testing.broker_loop import CALL_SECONDS, BrokerEnded, BrokerLoop, Token
 from pykafkad.testing.options import Options
+from pykafkad.testing.wire_client import connected
 
 if TYPE_CHECKING:
-    from pykafkad.server.trace import Exchange, WireTrace
+    from socket import socket
+
     from pykafkad.testing.guard import Guard
 
-Result = TypeVar("Result")
 
-CALL_SECONDS = 60.0
-"""What the loop is asked to do takes milliseconds; after so long it is stuck."""
-
-
-CLOCK_STEPS = 500
-"""In at most so many steps the clock is moved, however far."""
-
-
-class BrokerEnded(Exception):
-    """The broker does not run (any more)."""
-
-
-class EmbeddedBroker:
+class EmbeddedBroker(BrokerLoop):
     """A broker of this process: `start`, then `close`. Also what a broker in a process of its own has inside."""
 
     def __init__(self, options: Options, ahead_seconds: float = 0.0, is_traced: bool = False) -> None:
         """One that takes the place of a killed one has its clock, so far ahead of real time, and is traced if that one
         was."""
+        super().__init__(clock.AdvancingClock())
         self._options = options
-        self.bootstrap = ""
-        self._clock = clock.AdvancingClock()
-        self._clock.ahead_seconds = ahead_seconds
+        self.clock.ahead_seconds = ahead_seconds
         self._is_traced = is_traced
         self.control = ""
         """The address for the test's own requests, which may differ from that for clients."""
-        self._faults: FaultInjection | None = None
-        self._known_faults: dict[int, Fault] = {}
-        self._trace: WireTrace | None = None
-        self._failure = ""
-        self._thread: threading.Thread | None = None
         self._process_id = os.getpid()
 
     def start(self) -> None:
         """Serve. Raises ConfigError, StorageFailure or StartFailure (such as for a port that is taken)."""
         options = self._options
-        self._disk = MemoryDisk(options.memory_bytes, self._clock) if options.data is None else disk.Disk()
+        self._disk = MemoryDisk(options.memory_bytes, self.clock) if options.data is None else disk.Disk()
         self._begin(options)
         if self._is_traced:
             self._record()
-        self._first_settings = self._process.controller.image.all_configs()
+        self.remember_settings()
         self._begin_turning()
 
     def _begin(self, options: Options) -> None:
@@ -80,7 +58,7 @@ class EmbeddedBroker:
         settings = options.broker_settings()
         node_logs, sink = log_bridge.logs(options.log_level)
         listeners = options.listeners()
-        process = Process(settings, listeners, [options.directory], clock=self._clock, disk=self._disk, logs=node_logs)
+        process = Process(settings, listeners, [options.directory], clock=self.clock, disk=self._disk, logs=node_logs)
         try:
             process.start()
             if options.guard is not None:
@@ -90,20 +68,9 @@ class EmbeddedBroker:
             if isinstance(error, OSError):
                 raise StartFailure(error.strerror or str(error)) from None
             raise
-        assert process.broker is not None
-        self._process = process
-        self._broker: Broker = process.broker
-        self._faults = None
-        self._known_faults.clear()
-        if self._trace is not None:
-            was_on = self._trace.is_on
-            self._trace = type(self._trace)(self._broker, self._trace)
-            if was_on:
-                self._trace.start()
+        self.take(process)
         self.bootstrap = sink.bootstrap = _address(listeners[0])
         self.control = _address(listeners[-1])
-        # The test's own threads wait for the interpreter while a thread looks for sockets again and again.
-        process.runtime.reactor.may_look = False
         if options.data is None:
             process.runtime.offload.has_thread = process.controller.sync_offload.has_thread = False
         tell_settings(node_logs.logger("config"), settings.warnings, settings.without_effect)
@@ -115,7 +82,7 @@ class EmbeddedBroker:
 
         if guard.users:
             scram_users.add(
-                process.controller, [(name, password, mechanism) for name, password, mechanism in guard.users], _Token()
+                process.controller, [(name, password, mechanism) for name, password, mechanism in guard.users], Token()
             )
         if guard.acls:
             start_acls.add(process, words.parse(guard.acls, "acls:"))
@@ -148,6 +115,8 @@ class EmbeddedBroker:
                     self._broker.data_snapshots.answer(asking)
         except BaseException:
             self._failure = f":\n{traceback.format_exc()}"
+        finally:
+            self.abandon()
 
     def _drop(self) -> None:
         """End as a process does that is killed: nothing more is written, and no client is told."""
@@ -165,6 +134,10 @@ class EmbeddedBroker:
     def is_running(self) -> bool:
         """Whether it serves."""
         return self._thread is not None and self._thread.is_alive() and self._process_id == os.getpid()
+
+    def connect(self) -> socket:
+        """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
+        return connected(self.control)
 
     def close(self) -> None:
         """Stop it, and wait until its port is free. Raises what has ended its loop, if anything has."""
@@ -192,150 +165,6 @@ class EmbeddedBroker:
         self._begin(self._where_it_was)
         self._begin_turning()
 
-    # --- on the loop --------------------------------------------------------------------------------------------------
-
-    def call(self, job: Callable[[], Result]) -> Result:
-        """What `job()` returns or raises on the broker's loop."""
-        if self._thread is threading.current_thread():
-            return job()
-        if not self.is_running:
-            raise BrokerEnded(f"the broker on {self.bootstrap} does not run in this process{self._failure}")
-        done = threading.Event()
-        outcome: list[Any] = []
-
-        def run(_: object) -> None:
-            try:
-                outcome.append((True, job()))
-            except Exception as error:
-                outcome.append((False, error))
-            done.set()
-
-        self._process.runtime.offload.post(run)
-        self._wait(done)
-        succeeded, result = outcome[0]
-        if not succeeded:
-            raise result
-        return result  # type: ignore[no-any-return]
-
-    def _wait(self, done: threading.Event) -> None:
-        if not done.wait(CALL_SECONDS):
-            raise BrokerEnded(f"the broker on {self.bootstrap} did not answer for {CALL_SECONDS:g} s")
-
-    def reset(self) -> None:
-        """Forget topics with their records, groups, transactions and dynamic settings, and release all faults.
-        Connections stay, and what waits is answered as when topics are deleted and coordinators move."""
-        tokens: list[_Token] = []
-
-        def submit(event: Any) -> None:
-            tokens.append(event.token)
-            self._process.controller.submit(event)
-
-        def forget() -> None:
-            if self._faults is not None:
-                self._faults.clear()
-            image = self._process.controller.image
-            topics: dict[bytes, str | None] = {topic.id: topic.name for topic in image.topics.values()}
-            if topics:
-                submit(events.DeleteTopics(_Token(), topics))
-            changes: list[tuple[int, str, Any]] = [
-                (kind, name, self._first_settings.get((kind, name), {}))
-                for (kind, name), values in image.all_configs().items()
-                if kind != TYPE_TOPIC and values != self._first_settings.get((kind, name))
-            ]
-            if changes:
-                submit(events.AlterConfigs(_Token(), changes, incremental=False))
-
-        self.call(forget)
-        self._known_faults.clear()
-        for token in tokens:
-            self._wait(token.done)
-            token.check()
-
-    # --- faults -------------------------------------------------------------------------------------------------------
-
-    def add_fault(self, **fields: Any) -> int:
-        """Set a fault with the fields of `Fault`; its number."""
-        versions = fields.pop("versions", None)
-        fault = Fault(
-            fields.pop("kind"),
-            frozenset(fields.pop("keys")),
-            versions=None if versions is None else range(versions[0], versions[1] + 1),
-            **fields,
-        )
-
-        def add() -> None:
-            if self._faults is None:
-                self._faults = FaultInjection(self._broker)
-            self._faults.add(fault)
-
-        self.call(add)
-        number = len(self._known_faults)
-        self._known_faults[number] = fault
-        return number
-
-    def release_fault(self, number: int) -> None:
-        """End a fault; fine if it has ended."""
-        fault = self._known_faults.get(number)
-        if fault is not None:
-            self.call(lambda: None if self._faults is None else self._faults.remove(fault))
-
-    def fault_counts(self, number: int) -> tuple[int, int]:
-        """How many requests met a fault, and how many matched but were let through by its probability."""
-        fault = self._known_faults.get(number)
-        return (0, 0) if fault is None else (fault.fired, fault.passed)
-
-    # --- the clock ----------------------------------------------------------------------------------------------------
-
-    def advance_clock(self, seconds: float) -> float:
-        """Move the broker's clock forward, from one thing that is due to the next; how far it is ahead of real time.
-        Connections are no longer idle than they really were."""
-        start = self.call(lambda: self._clock.ahead_seconds)
-        least = seconds / CLOCK_STEPS
-
-        def step() -> bool:
-            left = start + seconds - self._clock.ahead_seconds
-            due_at = self._process.runtime.next_turn_at()
-            until_due = left if due_at is None else due_at - self._clock.now()
-            moved = left if left <= least else min(left, max(until_due, least))
-            self._clock.ahead_seconds += moved
-            for connection in self._broker.socket_server.connections():
-                connection.transport.last_active += moved
-            return moved < left
-
-        while self.call(step):
-            pass
-        # Timers fire in the turn after that in which the clock moved, and what follows from them in the next.
-        for _ in range(2):
-            self.call(lambda: None)
-        return self._clock.ahead_seconds
-
-    # --- the trace ----------------------------------------------------------------------------------------------------
-
-    def start_trace(self) -> None:
-        """Record requests and answers from now on; fine if that is so already."""
-        self.call(self._record)
-
-    def _record(self) -> None:
-        from pykafkad.server.trace import WireTrace
-
-        if self._trace is None:
-            self._trace = WireTrace(self._broker)
-        self._trace.start()
-
-    def stop_trace(self) -> None:
-        """Record no more."""
-        if self._trace is not None:
-            self.call(self._trace.stop)
-
-    def clear_trace(self) -> None:
-        """Forget what was recorded."""
-        if self._trace is not None:
-            self.call(self._trace.clear)
-
-    def traced(self) -> list[Exchange]:
-        """What was recorded, oldest first."""
-        return [] if self._trace is None else self.call(self._trace.exchanges)
-
     # --- what is left of it -------------------------------------------------------------------------------------------
 
     def keep(self, directory: str) -> None:
@@ -346,24 +175,6 @@ class EmbeddedBroker:
             _copy(self._disk, self._options.directory, directory)
 
         self.call(copy)
-
-
-class _Token:
-    """Takes the controller's answer."""
-
-    __slots__ = ("done", "message")
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-
-    def deliver(self, message: Any) -> None:
-        self.message = message
-        self.done.set()
-
-    def check(self) -> None:
-        for row in self.message.responses:
-            if row.error_code:
-                raise BrokerEnded(f"reset: {errors.name(row.error_code)}: {row.error_message}")
 
 
 def _address(listener: Listener) -> str:

@@ -14,8 +14,7 @@ from pykafkad.server.trace import Exchange
 from pykafkad.wire import frames
 
 if TYPE_CHECKING:
-    from pykafkad.testing.child import ChildBroker
-    from pykafkad.testing.embedded import EmbeddedBroker
+    from pykafkad.testing.operations import Running
 
 _FRAMES = ("request", "answer")
 
@@ -26,7 +25,7 @@ class Trace:
     Requests of the test itself, as by `Broker.records`, are not in it, and passwords and tokens of logins are not
     either."""
 
-    def __init__(self, running: EmbeddedBroker | ChildBroker) -> None:
+    def __init__(self, running: Running) -> None:
         self._running = running
         self.is_on = False
 

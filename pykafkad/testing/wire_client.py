@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from pykafkad import errors
@@ -32,6 +33,18 @@ VERSIONS = {
 """The version of each request that is sent here: the last that names topics where a later one has their ids."""
 
 
+TIMEOUT_SECONDS = 30.0
+"""A connection or an answer takes no longer."""
+
+
+def connected(address: str) -> socket.socket:
+    """A connection to `host:port`. Raises OSError, and RuntimeError where there is no address yet."""
+    if not address:
+        raise RuntimeError("the broker is not started; use `with Broker() as broker:` or `start()`")
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_SECONDS)
+
+
 class Refused(Exception):
     """A broker has answered with an error. `code` is Kafka's, such as 3 for UNKNOWN_TOPIC_OR_PARTITION."""
 
@@ -44,7 +57,9 @@ class WireClient:
     """One connection, made with the first request and again after it was lost. Threads take turns on it; after a fork
     the child makes its own."""
 
-    def __init__(self, host: str, port: int, timeout_seconds: float = 30.0, client_id: str = EXEMPT_CLIENT_ID) -> None:
+    def __init__(
+        self, host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS, client_id: str = EXEMPT_CLIENT_ID
+    ) -> None:
         """Of the usual client id requests meet no fault."""
         self._address = host, port
         self._timeout_seconds = timeout_seconds
@@ -90,7 +105,8 @@ class WireClient:
         if self._socket is not None and self._was_closed():
             self.close()
         if self._socket is None:
-            self._socket = socket.create_connection(self._address, self._timeout_seconds)
+            self._socket = self._connected()
+            self._socket.settimeout(self._timeout_seconds)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._socket.sendall(request)
@@ -98,6 +114,9 @@ class WireClient:
         except OSError:
             self.close()
             raise
+
+    def _connected(self) -> socket.socket:
+        return socket.create_connection(self._address, self._timeout_seconds)
 
     def _was_closed(self) -> bool:
         """Whether the broker has closed the connection meanwhile, as it does with idle ones."""
@@ -122,3 +141,12 @@ class WireClient:
             parts.append(part)
             size_bytes -= len(part)
         return b"".join(parts)
+
+
+class OwnWireClient(WireClient):
+    """One whose connections somebody else makes: for a broker's own calls."""
+
+    def __init__(self, connect: Callable[[], socket.socket]) -> None:
+        """`connect` makes a connection to the broker."""
+        super().__init__("", 0)
+        self._connected = connect  # type: ignore[method-assign]

@@ -58,6 +58,8 @@ ALLOWED = {
         "pykafkad",
     },
     "cli": {
+        # Only for serve --control.
+        "control",
         "sasl",
         "disk",
         "overlay_disk",
@@ -78,6 +80,8 @@ ALLOWED = {
     "testing": {
         # What a command line has for tests: certificates, users and ACLs in words, options of clients.
         "cli",
+        # Only for Broker(control=True).
+        "control",
         "server",
         "handlers",
         "log",
@@ -90,6 +94,7 @@ ALLOWED = {
         "disk",
         "memory_disk",
     },
+    "control": {"testing", "cli", "server", "errors", "settings", "clock", "pykafkad"},
     "pytest_plugin": {"testing", "errors"},
     "__main__": {"cli"},
 }
@@ -101,6 +106,8 @@ OWNERS = {
         "pykafkad.server.sending": "and sends through them",
         "pykafkad.server.network": "sockets that connect",
         "pykafkad.testing.wire_client": "what a test asks its broker",
+        "pykafkad.control.server": "the server library is given a socket bound",
+        "pykafkad.control.served": "a pair of sockets: what the control API asks its broker",
         "pykafkad.cli.reach": "a command says why no broker answers",
         "pykafkad.portable_poller": "a pair of sockets wakes the loop where there is no pipe to do so",
     },
@@ -118,6 +125,10 @@ OWNERS = {
     "threading": {
         "pykafkad.server.offload": "threads take values and return events",
         "pykafkad.testing.embedded": "the thread of a test's broker",
+        "pykafkad.testing.broker_loop": "threads wait for what they ask of it",
+        "pykafkad.control.server": "the thread of the control API",
+        "pykafkad.control.served": "the main thread is the broker's",
+        "pykafkad.control.route": "requests to the control API take turns",
         "pykafkad.testing.child": "a test's threads take turns",
         "pykafkad.testing.wire_client": "a test's threads take turns",
     },
@@ -137,6 +148,7 @@ OWNERS = {
         "pykafkad.cli.transactions": "names of errors and of an abort, inside a connection of client.py",
     },
     "rich": {"pykafkad.cli.output": "tables at a terminal"},
+    "waitress": {"pykafkad.control.server": "HTTP"},
 }
 
 # Calls with one owner: (module, functions) to those who may.
@@ -170,6 +182,7 @@ HEAVY = (
     "logging", "typing", "dataclasses", "argparse", "json", "re", "threading", "ssl", "asyncio", "inspect", "pathlib",
     "uuid",
     "datetime", "importlib.resources", "importlib.metadata", "decimal", "kafka", "rich", "cramjam", "email", "hashlib",
+    "waitress",
 )  # fmt: skip
 
 # Modules that a starting broker never loads, and that may import heavy things at their top.
@@ -201,6 +214,17 @@ NOT_SERVING = {
     "pykafkad.testing.wire_client": "a test's broker",
     "pykafkad.testing.traces": "a test's broker",
     "pykafkad.testing.clocks": "a test's broker",
+    "pykafkad.testing.broker_loop": "a test's broker",
+    "pykafkad.testing.operations": "a test's broker",
+    "pykafkad.control.api_errors": "only for the control API",
+    "pykafkad.control.application": "only for the control API",
+    "pykafkad.control.command_line": "only for the control API",
+    "pykafkad.control.route": "only for the control API",
+    "pykafkad.control.routes": "only for the control API",
+    "pykafkad.control.schemas": "only for the control API",
+    "pykafkad.control.served": "only for the control API",
+    "pykafkad.control.server": "only for the control API",
+    "pykafkad.control.status_calls": "only for the control API",
     "pykafkad.wire.stub": "writes messages.pyi for type checkers",
     "pykafkad.log.log_config": "read by type checkers only",
     "pykafkad.cli.commands": "the other subcommands",

@@ -302,5 +302,7 @@ def test_help_and_reader_know_the_same_options() -> None:
         "acl",
         "ready_file",
         "trace",
+        "control",
+        "control_token",
         "log_level",
     ]

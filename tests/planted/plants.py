@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted import (
     authorizer_plants,
     consumer_group_plants,
+    control_plants,
     coordinator_plants,
     edge_plants,
     handlers_plants,
@@ -52,4 +53,5 @@ PLANTS = (
     *streams_edge_plants.PLANTS,
     *large_group_plants.PLANTS,
     *testing_plants.PLANTS,
+    *control_plants.PLANTS,
 )

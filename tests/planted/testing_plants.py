@@ -81,14 +81,14 @@ PLANTS = (
     ),
     Plant(
         "a reset keeps changed settings",
-        "testing/embedded.py",
-        "if changes:\n    submit(events.AlterConfigs(_Token(), changes, incremental=False))",
+        "testing/broker_loop.py",
+        "if changes:\n    submit(events.AlterConfigs(Token(), changes, incremental=False))",
         "",
         BROKER,
     ),
     Plant(
         "a reset keeps the faults",
-        "testing/embedded.py",
+        "testing/broker_loop.py",
         "if self._faults is not None:\n    self._faults.clear()",
         "",
         FAULTS + BROKER,

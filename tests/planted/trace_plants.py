@@ -13,14 +13,14 @@ CLOCKS = ("tests/testing/test_clocks.py",)
 PLANTS = (
     Plant(
         "connections are idle for the time that a clock jumps",
-        "testing/embedded.py",
+        "testing/broker_loop.py",
         "connection.transport.last_active += moved",
         "pass",
         CLOCKS,
     ),
     Plant(
         "a clock jumps over what is due in between",
-        "testing/embedded.py",
+        "testing/broker_loop.py",
         "left if left <= least else min(left, max(until_due, least))",
         "left",
         CLOCKS,

@@ -1,0 +1,77 @@
+"""A row of the table of routes, and what the functions that it names are given."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pykafkad.control.api_errors import TOO_MANY, UNAVAILABLE, ApiError
+from pykafkad.control.schemas import Schema
+from pykafkad.testing.faults import Fault
+from pykafkad.testing.operations import Operations
+
+JSON = "application/json"
+
+MOST_WAITS = 8
+"""So many requests may wait at a time; others would find no thread."""
+
+
+class Content(NamedTuple):
+    """An answer that is not JSON."""
+
+    type: str
+    body: bytes
+
+
+class Control:
+    """The broker that is controlled, with what its API remembers from one request to the next."""
+
+    def __init__(self, operations: Operations) -> None:
+        self.operations = operations
+        self.faults: dict[int, Fault] = {}
+        """Those that were set here, by their numbers."""
+        self.lock = threading.Lock()
+        """For `faults`, and for what is done in several steps."""
+        self.is_closing = False
+        self.waits = 0
+        """How many requests wait."""
+
+    def check_open(self) -> None:
+        """Raises ApiError once the API ends."""
+        if self.is_closing:
+            raise ApiError(UNAVAILABLE, "the broker stops")
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """While a request waits. Raises ApiError if too many do."""
+        with self.lock:
+            if self.waits >= MOST_WAITS:
+                raise ApiError(TOO_MANY, f"{self.waits} requests wait already", "", f"{MOST_WAITS} at a time")
+            self.waits += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.waits -= 1
+
+
+class Route(NamedTuple):
+    """One route. `path` has names in braces, whose schemas are in `in_path`; `query` are those of the address's query,
+    of which each may be left out; `body` is that of the JSON that must be sent. `call(control, arguments)` is given all
+    of them in one dictionary, and returns what `answer` describes: JSON, or a Content of the media type `answer`."""
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    call: Callable[[Control, dict[str, Any]], Any]
+    answer: Schema | str
+    in_path: Mapping[str, Schema] = MappingProxyType({})
+    query: Mapping[str, Schema] = MappingProxyType({})
+    body: Schema | None = None
+    status: int = 200
+    is_open: bool = False
+    """Whether it is answered without a token."""

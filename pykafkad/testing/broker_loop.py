@@ -1,0 +1,278 @@
+"""What other threads have a broker's loop do, between two of its turns: reset it, set faults, move its clock, trace it.
+
+Everybody talks to the loop through `call`. A job that a loop has not done by its end is done by that of the broker that
+takes its place, after the way back to a snapshot, say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafkad import errors
+from pykafkad.clock import AdvancingClock
+from pykafkad.metadata import events
+from pykafkad.metadata.image import TYPE_TOPIC
+from pykafkad.server.broker import Broker
+from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.wiring import Process
+
+if TYPE_CHECKING:
+    from pykafkad.server.trace import Exchange, WireTrace
+
+Result = TypeVar("Result")
+
+CALL_SECONDS = 60.0
+"""What the loop is asked to do takes milliseconds; after so long it is stuck."""
+
+CLOCK_STEPS = 500
+"""In at most so many steps the clock is moved, however far."""
+
+
+class BrokerEnded(Exception):
+    """The broker does not run (any more)."""
+
+
+class BrokerLoop:
+    """The loop of one broker, and of those that take its place, as other threads see it."""
+
+    def __init__(self, clock: AdvancingClock) -> None:
+        """`clock` is the broker's."""
+        self.bootstrap = ""
+        self.clock = clock
+        self._faults: FaultInjection | None = None
+        self._known_faults: dict[int, Fault] = {}
+        self._trace: WireTrace | None = None
+        self._failure = ""
+        self._thread: threading.Thread | None = None
+        # What was asked of the loop and is not done.
+        self._waiting: list[_Job] = []
+        self._is_over = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the loop turns."""
+        raise NotImplementedError
+
+    def take(self, process: Process) -> None:
+        """From now on this is the broker, which has its predecessor's trace and none of its faults."""
+        assert process.broker is not None
+        self._process = process
+        self._broker: Broker = process.broker
+        self._faults = None
+        self._known_faults.clear()
+        if self._trace is not None:
+            was_on = self._trace.is_on
+            self._trace = type(self._trace)(self._broker, self._trace)
+            if was_on:
+                self._trace.start()
+        # Other threads wait for the interpreter while a thread looks for sockets again and again.
+        process.runtime.reactor.may_look = False
+        self._is_over = False
+        for each in list(self._waiting):
+            process.runtime.offload.post(each.run)
+
+    def remember_settings(self) -> None:
+        """The dynamic settings of now are those that a reset goes back to."""
+        self._first_settings = self._process.controller.image.all_configs()
+
+    # --- on the loop --------------------------------------------------------------------------------------------------
+
+    def call(self, job: Callable[[], Result]) -> Result:
+        """What `job()` returns or raises on the broker's loop."""
+        if self._thread is threading.current_thread():
+            return job()
+        waiting = _Job(job)
+        # First in the list: what begins when the loop ends is either found there or sees the end.
+        self._waiting.append(waiting)
+        try:
+            if self._is_over or not self.is_running:
+                raise BrokerEnded(f"the broker on {self.bootstrap} does not run in this process{self._failure}")
+            self._process.runtime.offload.post(waiting.run)
+            self._wait(waiting.done)
+        finally:
+            self._waiting.remove(waiting)
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.result  # type: ignore[no-any-return]
+
+    def abandon(self) -> None:
+        """The loop has ended: whatever waits for it hears of that."""
+        self._is_over = True
+        for each in list(self._waiting):
+            each.fail(BrokerEnded(f"the broker on {self.bootstrap} has ended"))
+
+    def _wait(self, done: threading.Event) -> None:
+        if not done.wait(CALL_SECONDS):
+            raise BrokerEnded(f"the broker on {self.bootstrap} did not answer for {CALL_SECONDS:g} s")
+
+    def reset(self) -> None:
+        """Forget topics with their records, groups, transactions and dynamic settings, and release all faults.
+        Connections stay, and what waits is answered as when topics are deleted and coordinators move."""
+        tokens: list[Token] = []
+
+        def submit(event: Any) -> None:
+            tokens.append(event.token)
+            self._process.controller.submit(event)
+
+        def forget() -> None:
+            if self._faults is not None:
+                self._faults.clear()
+            image = self._process.controller.image
+            topics: dict[bytes, str | None] = {topic.id: topic.name for topic in image.topics.values()}
+            if topics:
+                submit(events.DeleteTopics(Token(), topics))
+            changes: list[tuple[int, str, Any]] = [
+                (kind, name, self._first_settings.get((kind, name), {}))
+                for (kind, name), values in image.all_configs().items()
+                if kind != TYPE_TOPIC and values != self._first_settings.get((kind, name))
+            ]
+            if changes:
+                submit(events.AlterConfigs(Token(), changes, incremental=False))
+
+        self.call(forget)
+        self._known_faults.clear()
+        for token in tokens:
+            self._wait(token.done)
+            token.check()
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    def add_fault(self, **fields: Any) -> int:
+        """Set a fault with the fields of `Fault`; its number."""
+        versions = fields.pop("versions", None)
+        fault = Fault(
+            fields.pop("kind"),
+            frozenset(fields.pop("keys")),
+            versions=None if versions is None else range(versions[0], versions[1] + 1),
+            **fields,
+        )
+
+        def add() -> None:
+            if self._faults is None:
+                self._faults = FaultInjection(self._broker)
+            self._faults.add(fault)
+
+        self.call(add)
+        number = len(self._known_faults)
+        self._known_faults[number] = fault
+        return number
+
+    def release_fault(self, number: int) -> None:
+        """End a fault; fine if it has ended."""
+        fault = self._known_faults.get(number)
+        if fault is not None:
+            self.call(lambda: None if self._faults is None else self._faults.remove(fault))
+
+    def fault_counts(self, number: int) -> tuple[int, int]:
+        """How many requests met a fault, and how many matched but were let through by its probability."""
+        fault = self._known_faults.get(number)
+        return (0, 0) if fault is None else (fault.fired, fault.passed)
+
+    # --- the clock ----------------------------------------------------------------------------------------------------
+
+    def advance_clock(self, seconds: float) -> float:
+        """Move the broker's clock forward, from one thing that is due to the next; how far it is ahead of real time.
+        Connections are no longer idle than they really were."""
+        start = self.call(lambda: self.clock.ahead_seconds)
+        least = seconds / CLOCK_STEPS
+
+        def step() -> bool:
+            left = start + seconds - self.clock.ahead_seconds
+            due_at = self._process.runtime.next_turn_at()
+            until_due = left if due_at is None else due_at - self.clock.now()
+            moved = left if left <= least else min(left, max(until_due, least))
+            self.clock.ahead_seconds += moved
+            for connection in self._broker.socket_server.connections():
+                connection.transport.last_active += moved
+            return moved < left
+
+        while self.call(step):
+            pass
+        # Timers fire in the turn after that in which the clock moved, and what follows from them in the next.
+        for _ in range(2):
+            self.call(lambda: None)
+        return self.clock.ahead_seconds
+
+    # --- the trace ----------------------------------------------------------------------------------------------------
+
+    def start_trace(self) -> None:
+        """Record requests and answers from now on; fine if that is so already."""
+        self.call(self._record)
+
+    def _record(self) -> None:
+        from pykafkad.server.trace import WireTrace
+
+        if self._trace is None:
+            self._trace = self._process.runtime.trace or WireTrace(self._broker)
+        self._trace.start()
+
+    def stop_trace(self) -> None:
+        """Record no more."""
+        if self._trace is not None:
+            self.call(self._trace.stop)
+
+    def clear_trace(self) -> None:
+        """Forget what was recorded."""
+        if self._trace is not None:
+            self.call(self._trace.clear)
+
+    def traced(self) -> list[Exchange]:
+        """What was recorded, oldest first."""
+        return [] if self._trace is None else self.call(self._trace.exchanges)
+
+    # --- metrics ------------------------------------------------------------------------------------------------------
+
+    def metrics(self) -> str:
+        """Counters and gauges as Prometheus' text (`pykafkad/server/kafka_metrics.py`)."""
+        from pykafkad.server import kafka_metrics
+
+        return self.call(lambda: kafka_metrics.text(self._process))
+
+
+class _Job:
+    """What the loop is asked to do, and what came of it."""
+
+    __slots__ = ("_job", "done", "error", "result")
+
+    def __init__(self, job: Callable[[], Any]) -> None:
+        self._job = job
+        self.done = threading.Event()
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def run(self, _: object) -> None:
+        """On the loop: do it, unless the one before has."""
+        if self.done.is_set():
+            return
+        try:
+            self.result = self._job()
+        except Exception as error:
+            self.fail(error)
+        self.done.set()
+
+    def fail(self, error: Exception) -> None:
+        """It will not be done."""
+        if not self.done.is_set():
+            self.error = error
+            self.done.set()
+
+
+class Token:
+    """Takes the controller's answer to something that was submitted."""
+
+    __slots__ = ("done", "message")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+
+    def deliver(self, message: Any) -> None:
+        """Take it."""
+        self.message = message
+        self.done.set()
+
+    def check(self) -> None:
+        """Raises BrokerEnded for an error."""
+        for row in self.message.responses:
+            if row.error_code:
+                raise BrokerEnded(f"reset: {errors.name(row.error_code)}: {row.error_message}")

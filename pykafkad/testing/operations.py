@@ -1,0 +1,277 @@
+"""What a test, or the control API, does to a broker that runs, and asks of it, however it was started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafkad import errors
+from pykafkad.testing import failure_report, groups, records, snapshots, topics
+from pykafkad.testing.clocks import BrokerClock
+from pykafkad.testing.faults import Faults
+from pykafkad.testing.groups import Group
+from pykafkad.testing.records import Record, Writable
+from pykafkad.testing.topics import Partition, Topic
+from pykafkad.testing.waits import TIMEOUT_SECONDS, until
+from pykafkad.testing.wire_client import OwnWireClient, Refused
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from pykafkad.testing.traces import Trace
+
+    class Running(Protocol):
+        """A broker on a thread of this process, in a process of its own, or the one that this process serves."""
+
+        @property
+        def bootstrap(self) -> str:
+            """`host:port` for clients."""
+
+        @property
+        def is_running(self) -> bool:
+            """Whether it serves."""
+
+        def connect(self) -> socket:
+            """A new connection for the calls of a test. Raises RuntimeError before the start, and OSError."""
+
+        def reset(self) -> None: ...
+
+        def metrics(self) -> str: ...
+
+        def add_fault(self, **fields: Any) -> int: ...
+
+        def release_fault(self, number: int) -> None: ...
+
+        def fault_counts(self, number: int) -> tuple[int, int]: ...
+
+        def advance_clock(self, seconds: float) -> float: ...
+
+        def start_trace(self) -> None: ...
+
+        def stop_trace(self) -> None: ...
+
+        def clear_trace(self) -> None: ...
+
+        def traced(self) -> list[Any]: ...
+
+
+_DONE = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
+
+
+class Operations:
+    """The calls of a broker that runs; it may be used from several threads. Methods that ask the broker raise `Refused`
+    for its errors."""
+
+    def __init__(self, running: Running, topics: Mapping[str, Topic | None]) -> None:
+        """`topics` are there from the start on, and again after a `reset`."""
+        self._running = running
+        self._topics = topics
+        self._asked = OwnWireClient(running.connect)
+        self._trace: Trace | None = None
+        self.faults = Faults(running)
+        """What goes wrong on purpose (`pykafkad.testing.faults`)."""
+        self.clock = BrokerClock(running)
+        """The broker's time, which can be moved forward (`pykafkad.testing.clocks`)."""
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port`, for every client's bootstrap servers."""
+        return self._running.bootstrap
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves."""
+        return self._running.is_running
+
+    def disconnect(self) -> None:
+        """Close the connection of these calls; the next call makes another."""
+        self._asked.close()
+
+    # --- states -------------------------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Go back to the topics, records and offsets of the constructor: other topics, groups, transactions, dynamic
+        settings and faults are gone. Clients stay connected."""
+        self._running.reset()
+        self.faults.every.clear()
+        self._seed()
+
+    def _seed(self) -> None:
+        if self._topics:
+            topics.create_topics(self._asked, self._topics)
+
+    def save(self, name: str) -> None:
+        """Save the state of everything under a name, for `rewind`."""
+        snapshots.act(self._asked, "create", name)
+
+    def rewind(self, name: str, topic: str | None = None) -> None:
+        """Go back to a saved state: one topic, or everything (clients connect anew, and faults are released)."""
+        snapshots.act(self._asked, "restore", name if topic is None else f"{name}:{topic}")
+        if topic is None:
+            self.faults.every.clear()
+
+    # --- topics and records -------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int = 1, settings: Mapping[str, object] | None = None) -> None:
+        """Create a topic; it can be used when this returns."""
+        topics.create_topics(self._asked, {name: Topic(partitions, settings)})
+
+    def topics(self) -> dict[str, int]:
+        """The topics that there are with their numbers of partitions, without Kafka's own."""
+        return topics.partition_counts(self._asked)
+
+    def produce(self, topic: str, *values: Writable) -> list[Record]:
+        """Write records to a topic, which is created where it is not there; they are there when this returns. Each is a
+        value, (key, value), or a `NewRecord`. What is returned says where each one is."""
+        return records.write(self._asked, topic, values, self.clock.ahead_seconds)
+
+    def records(self, topic: str, partition: int | None = None, *, committed_only: bool = False) -> list[Record]:
+        """What a topic, or one partition of it, holds now, in the order of partitions and offsets. With
+        `committed_only` as a consumer with read_committed sees it."""
+        level = topics.READ_COMMITTED if committed_only else topics.READ_UNCOMMITTED
+        return records.read(self._asked, topic, partition, level)
+
+    # --- groups -------------------------------------------------------------------------------------------------------
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Commit offsets for a group that has no members."""
+        until(
+            lambda: groups.commit(self._asked, group, offsets),
+            lambda code: code == errors.NONE,
+            f"coordinator for the group {group}",
+            TIMEOUT_SECONDS,
+            errors.name,
+        )
+
+    def groups(self) -> list[str]:
+        """The names of all groups."""
+        return sorted(groups.list_groups(self._asked))
+
+    def group(self, name: str) -> Group:
+        """Members, assignments, offsets and lag of a group; its state is Dead where there is none."""
+        return groups.describe(self._asked, name)
+
+    # --- waits --------------------------------------------------------------------------------------------------------
+
+    def wait_for_topic(self, name: str, partitions: int | None = None, timeout: float = TIMEOUT_SECONDS) -> None:
+        """Wait until there is a topic, of so many partitions. Raises NotInTime, as all waits do."""
+        wanted = f"topic {name}" + ("" if partitions is None else f" of {partitions} partitions")
+        until(
+            self.topics,
+            lambda seen: name in seen and partitions in (None, seen[name]),
+            wanted,
+            timeout,
+            lambda seen: ", ".join(f"{topic} of {count}" for topic, count in sorted(seen.items())) or "no topic",
+        )
+
+    def wait_for_records(
+        self, topic: str, count: int, timeout: float = TIMEOUT_SECONDS, *, committed_only: bool = False
+    ) -> list[Record]:
+        """Wait until a topic holds at least `count` records; those that it holds then."""
+        if count < 1:
+            raise ValueError(f"count: {count} is below 1")
+
+        def look() -> list[Record]:
+            try:
+                return self.records(topic, committed_only=committed_only)
+            except Refused as refused:
+                if refused.code != errors.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                return []
+
+        return until(
+            look,
+            lambda seen: len(seen) >= count,
+            f"{count} records in {topic}",
+            timeout,
+            lambda seen: f"{len(seen)}{_last(seen)}",
+        )
+
+    def wait_for_group(self, name: str, members: int, timeout: float = TIMEOUT_SECONDS) -> Group:
+        """Wait until a group is stable with so many members."""
+        if members < 1:
+            raise ValueError(f"members: {members} is below 1; wait_until_gone waits for a group without members")
+        return self._wait_for_group(
+            name,
+            lambda group: group.state == "Stable" and len(group.members) == members,
+            f"group {name} stable with {members} members",
+            timeout,
+        )
+
+    def wait_for_assignment(self, name: str, topic: str, timeout: float = TIMEOUT_SECONDS) -> Group:
+        """Wait until a group is stable and its members have all partitions of a topic."""
+
+        def is_assigned(group: Group) -> bool:
+            count = topics.partition_counts(self._asked, [topic]).get(topic, 0)
+            wanted = {(topic, index) for index in range(count)}
+            return count > 0 and group.state == "Stable" and wanted <= group.assigned
+
+        return self._wait_for_group(name, is_assigned, f"group {name} that has all of {topic}", timeout)
+
+    def wait_for_lag(self, name: str, lag: int = 0, timeout: float = TIMEOUT_SECONDS) -> Group:
+        """Wait until a group has committed so much that no partition lags by more than `lag` records."""
+        if lag < 0:
+            raise ValueError(f"lag: {lag} is below 0")
+        return self._wait_for_group(
+            name,
+            lambda group: bool(group.lag) and max(group.lag.values()) <= lag,
+            f"group {name} with a lag of at most {lag}",
+            timeout,
+        )
+
+    def wait_until_gone(self, name: str, client_id: str | None = None, timeout: float = TIMEOUT_SECONDS) -> Group:
+        """Wait until a group has no members, or none with that client id."""
+        who = "members" if client_id is None else f"member {client_id}"
+        return self._wait_for_group(
+            name,
+            lambda group: not any(client_id in (None, member.client_id) for member in group.members),
+            f"group {name} without {who}",
+            timeout,
+        )
+
+    def wait_for_transaction(self, transactional_id: str, timeout: float = TIMEOUT_SECONDS) -> str:
+        """Wait until a transactional id is known and has no open transaction; its state."""
+        return until(
+            lambda: groups.transaction_state(self._asked, transactional_id),
+            lambda state: state in _DONE,
+            f"end of the transaction of {transactional_id}",
+            timeout,
+            lambda state: state or "no such transactional id",
+        )
+
+    def _wait_for_group(self, name: str, is_there: Callable[[Group], bool], wanted: str, timeout: float) -> Group:
+        return until(lambda: self.group(name), is_there, wanted, timeout)
+
+    # --- the trace ----------------------------------------------------------------------------------------------------
+
+    def trace(self) -> Trace:
+        """Record the requests of clients and their answers from now on, also over restarts: what was recorded
+        (`pykafkad.testing.traces`). Without it nothing is recorded, and nothing costs time."""
+        if self._trace is None:
+            from pykafkad.testing.traces import Trace
+
+            self._trace = Trace(self._running)
+        return self._trace.start()
+
+    # --- when a test fails --------------------------------------------------------------------------------------------
+
+    def report(self, first_topic: str | None = None) -> str:
+        """What there is, for people: topics with offsets, groups with members and lag, faults and how often each
+        fired, the last requests of a trace that is on. `first_topic` comes first, as not all of many topics are
+        told."""
+        text = failure_report.text(self._asked, self.bootstrap, self.faults, first_topic)
+        if self._trace is None or not self._trace.is_on:
+            return text
+        lines = self._trace.last_lines(failure_report.MOST)
+        return "\n".join([text, *(["last requests:", *lines] if lines else ["no requests were traced"])])
+
+    def metrics(self) -> str:
+        """Counters and gauges as Prometheus' text, with the names that Kafka's have by its JMX exporter."""
+        return self._running.metrics()
+
+
+def _last(seen: list[Record]) -> str:
+    if not seen:
+        return ""
+    newest = seen[-1]
+    return f", the last is {newest.key!r}: {newest.value!r} at offset {newest.offset} of partition {newest.partition}"

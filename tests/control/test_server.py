@@ -1,0 +1,161 @@
+"""The server of the control API: token, limits, errors, start and end."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+
+import pytest
+
+from pykafkad.control import application, status_calls
+from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.testing import Broker
+from tests.control.http_client import Client
+
+
+def test_health_needs_no_token_and_nothing_else_does_without(broker):
+    """But for the description: both tell nothing of what the broker holds."""
+    stranger = Client(broker.control_url, None)
+    assert stranger.get("/health").body == {"status": "ok"}
+    assert stranger.get("/openapi.json").body["openapi"] == "3.1.0"
+    for path in ("/status", "/metrics", "/no/such/path"):
+        refused = stranger.get(path)
+        assert refused.status == 401 and refused.headers["www-authenticate"] == "Bearer"
+        assert refused.error["where"] == "header Authorization"
+
+
+@pytest.mark.parametrize(
+    "given", ["Bearer wrong", "Bearer", "Basic {token}", "{token}", "Bearer {token}x", "Bearer \xe9"]
+)
+def test_a_wrong_token_is_refused(broker, given):
+    """Also the right one by another scheme."""
+    stranger = Client(broker.control_url, None)
+    header = {"Authorization": given.format(token=broker.control_token)}
+    assert stranger.send("GET", "/status", headers=header).status == 401
+
+
+def test_the_status_counts_what_there_is(api, broker):
+    """Topics and partitions without Kafka's own, groups, faults."""
+    broker.create_topic("more", 2)
+    broker.commit("readers", {("orders", 0): 1})
+    broker.faults.close_before("Fetch")
+    found = api.get("/status").body
+    assert found["bootstrap"] == broker.bootstrap
+    counted = {name: found[name] for name in ("topics", "partitions", "groups", "faults", "waits")}
+    assert counted == {"topics": 2, "partitions": 5, "groups": 1, "faults": 1, "waits": 0}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "status", "error"),
+    [
+        ("GET", "/statsu", None, 404, ("there is no path '/statsu'; did you mean /status?", "path")),
+        ("POST", "/status", b"{}", 405, ("POST is not done here", "/status")),
+        ("GET", "/status?verbose=1", None, 400, ("GET /status takes no query", "query")),
+        ("GET", "/status?verbose=1&verbose=2", None, 400, ("verbose is there twice", "query")),
+        (
+            "GET",
+            "/status?" + "&".join(f"a{n}=1" for n in range(60)),
+            None,
+            400,
+            ("Max number of fields exceeded", "query"),
+        ),
+        ("GET", "/status", b"{}", 400, ("GET /status takes no body", "body")),
+        ("GET", "/%ff", None, 400, ("it is not UTF-8", "path")),
+    ],
+)
+def test_errors_name_what_and_where(api, method, path, content, status, error):
+    """As JSON, with what is allowed there."""
+    answer = api.send(method, path, content)
+    assert (answer.status, answer.error["what"], answer.error["where"]) == (status, *error)
+    assert answer.error["allowed"]
+
+
+def test_a_large_body_is_refused(api):
+    """In JSON where it is a little too large; the server does not read what is much larger."""
+    limit = application.MOST_BODY_BYTES
+    answer = api.send("GET", "/status", bytes(limit + 1))
+    assert answer.status == 413 and answer.error["allowed"] == f"at most {limit} bytes"
+    with socket.create_connection(("127.0.0.1", int(api.url.rpartition(":")[2])), 60) as client:
+        client.sendall(f"POST /reset HTTP/1.1\r\nHost: x\r\nContent-Length: {3 * limit}\r\n\r\n".encode())
+        assert client.recv(12) == b"HTTP/1.1 413"
+
+
+def test_a_bug_is_told_in_the_log_and_not_to_the_client(api, monkeypatch, caplog):
+    """The answer says no more than that."""
+
+    def broken(*_):
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(status_calls.Control, "check_open", broken)
+    with caplog.at_level(logging.ERROR):
+        answer = api.get("/status")
+    assert answer.status == 500 and "secret" not in str(answer.body)
+
+
+def test_many_requests_at_a_time(api):
+    """Each has its answer."""
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(api.get("/status").status)) for _ in range(30)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [200] * 30
+
+
+def test_the_end_leaves_no_port_and_no_thread():
+    """A second start has the same address and token."""
+    own = Broker(control=True)
+    with pytest.raises(ValueError):
+        Broker(memory_bytes=1, control=True)
+    for _ in range(2):
+        before = threading.active_count()
+        with own:
+            url, token = own.control_url, own.control_token
+            assert Client(url, token).get("/status").status == 200
+        with pytest.raises(ConnectionRefusedError):
+            Client(url, token).get("/status")
+        assert threading.active_count() == before and own.control_url == ""
+    assert token == own.control_token
+
+
+def test_a_broker_without_a_control_api_says_so():
+    """It has neither address nor token."""
+    with pytest.raises(RuntimeError, match=r"Broker\(control=True\)"):
+        assert Broker().control_url
+
+
+def test_a_broker_in_a_process_of_its_own_is_controlled_from_here():
+    """Also its metrics."""
+    with Broker(own_process=True, control=True, topics=["orders"]) as own:
+        api = Client(own.control_url, own.control_token)
+        assert api.get("/status").body["topics"] == 1
+        assert b"kafka_controller_kafkacontroller_globaltopiccount 1" in api.get("/metrics").body
+
+
+def test_health_after_the_broker_has_died():
+    """503, as a health check understands it."""
+    with Broker(own_process=True, control=True) as own:
+        own._running._process.kill()
+        own._running._process.wait()
+        answer = Client(own.control_url, None).get("/health")
+        assert answer.status == 503 and answer.error["what"] == "the broker does not run"
+
+
+def test_without_the_library(monkeypatch):
+    """One sentence that says what to install."""
+    monkeypatch.setitem(__import__("sys").modules, "waitress", None)
+    with pytest.raises(ConfigError, match=r"pip install 'pykafkad\[control\]'"):
+        Broker(control=True)
+
+
+def test_an_address_that_is_taken_is_named():
+    """With the reason."""
+    from pykafkad.control.server import ControlServer
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = ControlServer(Broker(), port=port)
+        with pytest.raises(StartFailure, match=f"127.0.0.1:{port} for the control API: Address already in use"):
+            server.start()
