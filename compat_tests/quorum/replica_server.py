@@ -111,7 +111,7 @@ class ReplicaServer:
 
     def fetched_by(self, node_id: int) -> int:
         """The offset that a voter has fetched up to, while this replica leads."""
-        return self.machine.role._progress[node_id].end_offset  # type: ignore[no-any-return]
+        return self.machine.role.progress[node_id].end_offset  # type: ignore[no-any-return]
 
     def resign(self) -> None:
         """Stop leading."""

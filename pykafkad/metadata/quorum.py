@@ -278,6 +278,15 @@ def format_state(epoch: int, leader_id: int, voted_id: int, voted_directory_id: 
     ).encode()
 
 
+def format_static_state(epoch: int, leader_id: int, voted_id: int, voter_ids: list[int]) -> bytes:
+    """The content of `quorum-state` in data version 0 (kraft.version 0), as Kafka writes it."""
+    voters = ",".join(f'{{"voterId":{each}}}' for each in voter_ids)
+    return (
+        f'{{"clusterId":"","leaderId":{leader_id},"leaderEpoch":{epoch},"votedId":{voted_id},"appliedOffset":0,'
+        f'"currentVoters":[{voters}],"data_version":0}}'
+    ).encode()
+
+
 def parse_state(content: bytes | None) -> tuple[int, int, int, bytes]:
     """`(epoch, leader id, voted id, voted directory id)` of `quorum-state` in either data version. Raises ValueError
     for any other content."""

@@ -8,14 +8,27 @@ from pykafkad.wire import messages
 
 
 class Voter:
-    """One voter: its node `id`, the 16-byte `directory_id` of its metadata directory, and its endpoints."""
+    """One voter: its node `id`, the 16-byte `directory_id` of its metadata directory (zeros while nobody knows it), its
+    endpoints, and the lowest and the highest level of kraft.version that it supports."""
 
-    __slots__ = ("directory_id", "endpoints", "id")
+    __slots__ = ("directory_id", "endpoints", "id", "levels")
 
-    def __init__(self, voter_id: int, directory_id: bytes, endpoints: list[Endpoint]) -> None:
+    def __init__(
+        self,
+        voter_id: int,
+        directory_id: bytes,
+        endpoints: list[Endpoint],
+        levels: tuple[int, int] = SUPPORTED[KRAFT_VERSION],
+    ) -> None:
         self.id = voter_id
         self.directory_id = directory_id
         self.endpoints = endpoints
+        self.levels = levels
+
+    @property
+    def key(self) -> tuple[int, bytes]:
+        """What tells this voter from all others: an id with another directory is another voter."""
+        return self.id, self.directory_id
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Voter and _values(self) == _values(other)
@@ -27,7 +40,8 @@ class Voter:
 
 
 def _values(voter: Voter) -> tuple[object, ...]:
-    return voter.id, voter.directory_id, [(each.name, each.host, each.port) for each in voter.endpoints]
+    endpoints = [(each.name, each.host, each.port) for each in voter.endpoints]
+    return voter.id, voter.directory_id, endpoints, voter.levels
 
 
 def majority(voters: list[Voter]) -> int:
@@ -37,7 +51,6 @@ def majority(voters: list[Voter]) -> int:
 
 def to_record(voters: list[Voter]) -> messages.VotersRecord:
     """The VotersRecord of these voters."""
-    low, high = SUPPORTED[KRAFT_VERSION]
     record = messages.VotersRecord
     return record(
         version=0,
@@ -47,7 +60,7 @@ def to_record(voters: list[Voter]) -> messages.VotersRecord:
                 voter_directory_id=voter.directory_id,
                 endpoints=[record.Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
                 k_raft_version_feature=record.KRaftVersionFeature(
-                    min_supported_version=low, max_supported_version=high
+                    min_supported_version=voter.levels[0], max_supported_version=voter.levels[1]
                 ),
             )
             for voter in voters
@@ -59,7 +72,10 @@ def from_records(voters: list[messages.VotersRecord.Voter]) -> list[Voter]:
     """The voters of `VotersRecord.voters`."""
     return [
         Voter(
-            each.voter_id, each.voter_directory_id, [Endpoint(end.name, end.host, end.port) for end in each.endpoints]
+            each.voter_id,
+            each.voter_directory_id,
+            [Endpoint(end.name, end.host, end.port) for end in each.endpoints],
+            (each.k_raft_version_feature.min_supported_version, each.k_raft_version_feature.max_supported_version),
         )
         for each in voters
     ]

@@ -5,9 +5,9 @@ Each function returns whether the next request may follow at once; otherwise the
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError
+from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.metadata import quorum_states as states
-from pykafkad.raft import forms
+from pykafkad.raft import control_records, forms
 from pykafkad.raft.events import Answered, AppendFetched, Snapshot, StoreSnapshot, Truncate
 from pykafkad.wire import batch, messages
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.raft.replica import RaftReplica
+    from pykafkad.raft.roles import Follower
 
 # Kafka's positions in a snapshot are of 32 bits.
 MAX_SNAPSHOT_BYTES = 2**31 - 1
@@ -86,14 +87,13 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
     if handled is not None or replica.state != states.FOLLOWER or role.leader_id != event.peer:
         return handled is not False
     if row.diverging_epoch.epoch >= 0:
-        is_sound = _truncate(replica, row.diverging_epoch)
+        is_sound = _truncate(replica, row.diverging_epoch, now)
     elif row.snapshot_id.epoch >= 0 and row.snapshot_id.end_offset >= 0:
         is_sound = row.snapshot_id.end_offset >= replica.high_watermark
         if is_sound:
-            role.snapshot = Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch, 0)
-            role.position = 0
+            role.begin_snapshot(Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch, 0))
     else:
-        is_sound = _append(replica, row.records or b"")
+        is_sound = _append(replica, row.records or b"", now)
         replica.raise_high_watermark(min(row.high_watermark, replica.log.end_offset))
     if is_sound:
         _heard_of_leader(replica, now)
@@ -103,22 +103,24 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
 def _heard_of_leader(replica: RaftReplica, now: float) -> None:
     role = replica.role
     role.has_fetched = True
-    if role.deadline is not None:
-        role.deadline = now + replica.timeouts.fetch
+    role.deadline = now + replica.timeouts.fetch
 
 
-def _truncate(replica: RaftReplica, diverging: Any) -> bool:
-    """Cut what the leader does not have. What is committed is never cut, whatever a leader says."""
+def _truncate(replica: RaftReplica, diverging: Any, now: float) -> bool:
+    """Cut what the leader does not have, and with it voters that count no more. What is committed is never cut,
+    whatever a leader says."""
     offset = replica.log.truncation_offset(diverging.epoch, diverging.end_offset)
     if offset < max(replica.high_watermark, replica.log.start_offset):
         return False
     replica.log.truncated(offset)
+    replica.voter_sets.truncated(offset)
+    replica.voters_changed(now)
     replica.effects.append(Truncate(offset))
     return True
 
 
-def _append(replica: RaftReplica, records: bytes | memoryview) -> bool:
-    """Append the whole batches that continue the log. Whether all of them do."""
+def _append(replica: RaftReplica, records: bytes | memoryview, now: float) -> bool:
+    """Append the whole batches that continue the log. Whether all of them do. Voters among them count at once."""
     view = memoryview(records)
     position, is_sound = 0, True
     while is_sound and len(view) - position >= batch.HEADER_SIZE_BYTES:
@@ -127,7 +129,8 @@ def _append(replica: RaftReplica, records: bytes | memoryview) -> bool:
             break
         try:
             header = batch.validate(view[position:end])
-        except KafkaError:
+            control = list(control_records.in_batch(view[position:end])) if header.is_control else []
+        except (KafkaError, ProtocolError):
             is_sound = False
             break
         is_sound = (
@@ -136,10 +139,22 @@ def _append(replica: RaftReplica, records: bytes | memoryview) -> bool:
         )
         if is_sound:
             replica.log.appended(header.end_offset, header.leader_epoch)
+            for offset, message in control:
+                replica.voter_sets.added(offset, message)
             position = end
     if position:
         replica.effects.append(AppendFetched(bytes(view[:position]), replica.log.end_offset))
+        replica.voters_changed(now)
     return is_sound
+
+
+def _read_head(role: Follower, content: bytes | memoryview) -> bool:
+    """Whether the beginning of a snapshot is made of batches; it has the voters."""
+    try:
+        role.head.add(content)
+    except (KafkaError, ProtocolError):
+        return False
+    return True
 
 
 def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
@@ -165,6 +180,7 @@ def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
         or (row.snapshot_id.end_offset, row.snapshot_id.epoch) != (wanted.end_offset, wanted.epoch)
         or row.position != role.position
         or not role.position < end <= row.size <= MAX_SNAPSHOT_BYTES
+        or not _read_head(role, content)
     ):
         role.snapshot = None
         return False
@@ -176,6 +192,8 @@ def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
     if is_last:
         role.snapshot = None
         replica.log.replaced(Snapshot(wanted.end_offset, wanted.epoch, row.size))
+        replica.voter_sets.replaced(role.head.messages, wanted.end_offset)
+        replica.voters_changed(now)
         replica.raise_high_watermark(wanted.end_offset)
     _heard_of_leader(replica, now)
     return True

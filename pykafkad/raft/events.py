@@ -15,17 +15,25 @@ class Start:
     """The log has been opened. It reaches from `start_offset` to `end_offset`, all of it on disk.
 
     `epochs` are pairs of an epoch and the offset at which it begins, both ascending. `snapshot` is the newest snapshot,
-    which is there if the log does not begin at 0."""
+    which is there if the log does not begin at 0. `control_records` are the offsets and the messages of the control
+    records in the log, before them those of the snapshot, at the offset of its last record: -1 for the snapshot that a
+    directory is formatted with."""
 
-    __slots__ = ("end_offset", "epochs", "snapshot", "start_offset")
+    __slots__ = ("control_records", "end_offset", "epochs", "snapshot", "start_offset")
 
     def __init__(
-        self, start_offset: int, end_offset: int, epochs: Sequence[tuple[int, int]], snapshot: Snapshot | None = None
+        self,
+        start_offset: int,
+        end_offset: int,
+        epochs: Sequence[tuple[int, int]],
+        snapshot: Snapshot | None = None,
+        control_records: Sequence[tuple[int, object]] = (),
     ) -> None:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.epochs = epochs
         self.snapshot = snapshot
+        self.control_records = control_records
 
 
 class Tick:

@@ -25,11 +25,11 @@ NEVER = float("inf")
 
 def unattached(replica: RaftReplica, now: float) -> bool:
     """Look for the leader. A voter asks for votes when its election timeout has passed."""
-    deadline = replica.role.deadline
-    if deadline is not None and now >= deadline:
+    deadline = replica.role.deadline if replica.is_voter else NEVER
+    if now >= deadline:
         replica.become_prospective(now)
         return True
-    replica.deadline = min(_fetch_from_any(replica, now), NEVER if deadline is None else deadline)
+    replica.deadline = min(_fetch_from_any(replica, now), deadline)
     return False
 
 
@@ -63,7 +63,7 @@ def _ask_for_vote(replica: RaftReplica, voter: Voter, pre_vote: bool, now: float
         voter.id,
         lambda: forms.vote_request(
             replica.cluster_id,
-            (voter.id, voter.directory_id),
+            voter.key,
             replica.key,
             replica.epoch,
             (replica.log.last_epoch, replica.log.end_offset),
@@ -85,10 +85,11 @@ def _after_lost_pre_vote(replica: RaftReplica, now: float) -> None:
 def follower(replica: RaftReplica, now: float) -> bool:
     """Fetch from the leader, or from another voter while the leader does not answer."""
     role = replica.role
-    if role.deadline is not None and now >= role.deadline:
+    deadline = role.deadline if replica.is_voter else NEVER
+    if now >= deadline:
         replica.become_prospective(now)
         return True
-    replica.deadline = NEVER if role.deadline is None else role.deadline
+    replica.deadline = deadline
     if replica.may_fetch():
         if replica.connections.has_failed(role.leader_id, now):
             replica.connections.give_up(role.leader_id, now)
@@ -105,7 +106,7 @@ def follower(replica: RaftReplica, now: float) -> bool:
 def leader(replica: RaftReplica, now: float) -> bool:
     """Tell those who leads that do not fetch, answer fetches that have waited, and resign without a majority."""
     role = replica.role
-    if role.must_resign(now):
+    if role.must_resign(now) or (not replica.is_voter and replica.voter_sets.offset < replica.high_watermark):
         replica.resign(now)
         return True
     requests.expire_parked(replica, now)
@@ -118,19 +119,18 @@ def leader(replica: RaftReplica, now: float) -> bool:
 
 
 def _tell(replica: RaftReplica, voter: Voter, now: float) -> None:
-    key = (voter.id, voter.directory_id)
-    request = forms.begin_request(replica.cluster_id, key, replica.node_id, replica.epoch)
+    request = forms.begin_request(replica.cluster_id, voter.key, replica.node_id, replica.epoch)
     _send_if_ready(replica, voter.id, lambda: request, now)
 
 
 def resigned(replica: RaftReplica, now: float) -> bool:
     """Tell the others that the epoch is over, for one election timeout."""
     role = replica.role
-    if role.deadline is not None and now >= role.deadline:
+    if now >= role.deadline:
         # Nobody is to follow it in the epoch that it has given up.
         replica.join_epoch(replica.epoch + 1, now)
         return True
-    replica.deadline = NEVER if role.deadline is None else role.deadline
+    replica.deadline = role.deadline
     for voter_id in role.unacknowledged:
         _send_if_ready(
             replica,
@@ -156,9 +156,9 @@ def _send(replica: RaftReplica, peer: int, request: object, now: float) -> float
 
 
 def _fetch_from_any(replica: RaftReplica, now: float) -> float:
-    """Ask one voter or the other for records: whoever is not the leader says who is. When to ask again."""
+    """Ask one node or the other for records: whoever is not the leader says who is. When to ask again."""
     free_at = replica.connections.free_at(now)
-    peers = replica.other_voter_ids()
+    peers = replica.peers()
     if not peers or not replica.may_fetch():
         return NEVER
     if free_at > now:

@@ -2,11 +2,13 @@
 
 A pure state machine. `step(event, now)` returns effects. A promise to others, such as a vote, always follows the
 `Persist` of `quorum-state` that it depends on. The rules are those of Kafka's raft module (`KafkaRaftClient`,
-`QuorumState` of 4.3), but for three:
+`QuorumState` of 4.3), but for four:
 
 * A leader counts its own records only when they are on disk, as it counts those of the others.
 * A replica that asks voters for the leader, and learns nothing new, backs off before it asks again.
-* An answer that contradicts what is committed here, or who leads the epoch, is ignored; Kafka stops."""
+* An answer that contradicts what is committed here, or who leads the epoch, is ignored; Kafka stops.
+* A leader that is no voter any more resigns as soon as that is committed. In Kafka it stays if the request to remove it
+  has timed out before."""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from collections import namedtuple
 
 from pykafkad.effects import Persist
 from pykafkad.metadata import quorum_states as states, record_codec
-from pykafkad.metadata.quorum import STATE_FILE, format_state, parse_state
-from pykafkad.metadata.voters import majority
+from pykafkad.metadata.quorum import STATE_FILE, format_state, format_static_state, parse_state
+from pykafkad.metadata.voters import Voter, majority, to_record
 from pykafkad.raft import answers, requests
 from pykafkad.raft.connections import Connections
 from pykafkad.raft.events import (
@@ -35,16 +37,17 @@ from pykafkad.raft.leader import UNKNOWN, Leader
 from pykafkad.raft.log_view import LogView
 from pykafkad.raft.polls import NEVER, POLLS
 from pykafkad.raft.roles import MAX_EPOCH, NOBODY, Candidate, Follower, Nominee, Prospective, Resigned, Unattached
+from pykafkad.raft.voter_sets import FORMATTED, VoterSets
 from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from random import Random
     from typing import Any
 
-    from pykafkad.metadata.voters import Voter
+    from pykafkad.metadata.brokers import Endpoint
 
 # A step changes the state a few times at most: a lone voter becomes prospective, candidate and leader.
 MAX_CHANGES_PER_STEP = 8
@@ -58,17 +61,20 @@ Timeouts.__doc__ = "Seconds, with Kafka's defaults of `controller.quorum.*`; a f
 
 class RaftReplica:
     """One replica. `epoch`, `leader_id`, `voted_id` and `voted_directory_id` are what `quorum-state` has, NOBODY for
-    none. Records before `high_watermark` are committed; it is -1 while unknown."""
+    none. Records before `high_watermark` are committed; it is -1 while unknown. `voters` are those that count now, of
+    all in `voter_sets`."""
 
     __slots__ = (
         "_persisted",
         "_sync_number",
         "_sync_offset",
         "_syncing",
+        "bootstrap",
         "cluster_id",
         "connections",
         "deadline",
         "effects",
+        "endpoints",
         "epoch",
         "high_watermark",
         "is_voter",
@@ -81,6 +87,7 @@ class RaftReplica:
         "timeouts",
         "voted_directory_id",
         "voted_id",
+        "voter_sets",
         "voters",
     )
 
@@ -94,12 +101,18 @@ class RaftReplica:
         cluster_id: str,
         timeouts: Timeouts | None = None,
         state_file: bytes | None = None,
+        bootstrap: Sequence[int] = (),
+        endpoints: Sequence[Endpoint] = (),
     ) -> None:
-        """`state_file` is the content of `quorum-state`, None on the first start. A voter without a directory id is
-        known by its node id alone."""
+        """`voters` are those of the settings, which count while the log has none; one without a directory id is known
+        by its node id alone. `state_file` is the content of `quorum-state`, None on the first start. `bootstrap` are
+        the nodes that are asked for the leader besides the voters. `endpoints` are where the others reach this node."""
         self.node_id = node_id
         self.key = (node_id, directory_id)
+        self.voter_sets = VoterSets(voters)
         self.voters = voters
+        self.bootstrap = bootstrap
+        self.endpoints = list(endpoints)
         self.cluster_id = cluster_id
         self.timeouts = timeouts or Timeouts()
         self.is_voter = self.is_voter_key(node_id, directory_id)
@@ -144,6 +157,9 @@ class RaftReplica:
 
     def _on_start(self, event: Start, now: float) -> None:
         self.log = LogView(event.start_offset, event.end_offset, event.epochs, event.snapshot)
+        for offset, message in event.control_records:
+            self.voter_sets.added(offset, message)
+        self.voters_changed(now)
         if event.snapshot is not None:
             self.high_watermark = event.snapshot.end_offset
         if self.epoch < self.log.last_epoch:
@@ -157,7 +173,7 @@ class RaftReplica:
         elif self.voted_id == self.node_id and self.is_voter:
             self.role = Candidate(self.election_deadline(now), self.node_id)
         elif self.leader_id != NOBODY:
-            self.role = Follower(self.leader_id, self._fetch_deadline(now))
+            self.role = Follower(self.leader_id, now + self.timeouts.fetch)
         else:
             self.role = Unattached(self.election_deadline(now))
         self._persist()
@@ -195,6 +211,7 @@ class RaftReplica:
         self.log.snapshot = event
         if event.begins_log:
             self.log.pruned(event)
+            self.voter_sets.pruned(event.end_offset)
 
     # Transitions.
 
@@ -221,7 +238,7 @@ class RaftReplica:
         if epoch > self.epoch:
             self.voted_id, self.voted_directory_id = NOBODY, ZERO
         self.epoch, self.leader_id = epoch, leader_id
-        self.become(Follower(leader_id, self._fetch_deadline(now)))
+        self.become(Follower(leader_id, now + self.timeouts.fetch))
 
     def vote_for(self, candidate: tuple[int, bytes], now: float) -> None:
         """Give the epoch's vote to a candidate. It gets the time of an election timeout to win."""
@@ -243,7 +260,7 @@ class RaftReplica:
         """Lead. The epoch begins with a control record: records of older epochs are committed only together with
         it."""
         self.leader_id, self.voted_id, self.voted_directory_id = self.node_id, NOBODY, ZERO
-        self.become(Leader(self.node_id, self.voters, self.log.end_offset, self.timeouts.fetch, now))
+        self.become(Leader(self.key, self.voters, self.log.end_offset, self.timeouts.fetch, now))
         record = messages.LeaderChangeMessage
         change = record(
             version=0,
@@ -251,8 +268,39 @@ class RaftReplica:
             voters=[record.Voter(voter_id=voter.id) for voter in self.voters],
             granting_voters=[record.Voter(voter_id=voter_id) for voter_id in sorted(granted)],
         )
-        self.effects.append(AppendControl([record_codec.control_record(change)], self.epoch))
-        self.log.appended(self.log.end_offset + 1, self.epoch)
+        self.append_control([change, *self._voters_of_new_epoch()], now)
+
+    def _voters_of_new_epoch(self) -> list[object]:
+        """The records with which a leader writes the voters: those of the formatting, which no log has yet, or those
+        with endpoints of its own that are new."""
+        own = self.own_voter()
+        sets = self.voter_sets
+        if not sets.level or (sets.offset > FORMATTED and own in self.voters):
+            return []
+        voters = [own if voter.id == self.node_id else voter for voter in self.voters]
+        return [messages.KRaftVersionRecord(version=0, k_raft_version=sets.level), to_record(voters)]
+
+    def append_control(self, values: list[object], now: float) -> int:
+        """Write control records of this epoch as one batch; the offset of the last. Voters among them count from now
+        on."""
+        self.effects.append(AppendControl([record_codec.control_record(value) for value in values], self.epoch))
+        for offset, value in enumerate(values, self.log.end_offset):
+            self.voter_sets.added(offset, value)
+        self.log.appended(self.log.end_offset + len(values), self.epoch)
+        requests.complete_parked(self, now)
+        self.voters_changed(now)
+        return self.log.end_offset - 1
+
+    def voters_changed(self, now: float) -> None:
+        """The log was changed: from now on the voters are those of the newest set that is left in it."""
+        voters = self.voter_sets.voters
+        if voters is self.voters:
+            return
+        self.voters = voters
+        self.is_voter = self.is_voter_key(*self.key)
+        if self.state == states.LEADER:
+            self.role.set_voters(voters)
+            self.update_high_watermark(now)
 
     def resign(self, now: float) -> None:
         self.become(Resigned(self.election_deadline(now), self.other_voter_ids(), self.role.successors()))
@@ -273,8 +321,10 @@ class RaftReplica:
         return False
 
     def is_consistent(self, leader_id: int, epoch: int) -> bool:
-        """Whether that leader of that epoch goes with what this node knows. Only a voter leads."""
-        if epoch > MAX_EPOCH or (leader_id != NOBODY and not self.is_voter_key(leader_id, ZERO)):
+        """Whether that leader of that epoch goes with what this node knows. Only a voter leads; but a node whose
+        voters come from the log may not have the newest of them yet."""
+        is_static = not self.voter_sets.level and not self.bootstrap
+        if epoch > MAX_EPOCH or (is_static and leader_id != NOBODY and leader_id not in self._voter_ids()):
             return False
         if leader_id == self.node_id:
             return epoch == self.epoch and self.leader_id == self.node_id
@@ -302,15 +352,23 @@ class RaftReplica:
         return self.log.synced_offset == self.log.end_offset
 
     def is_voter_key(self, node_id: int, directory_id: bytes) -> bool:
-        """Whether that node with that metadata directory is a voter. An id that one side does not know counts for
-        any."""
-        return any(
-            voter.id == node_id and (ZERO in (voter.directory_id, directory_id) or voter.directory_id == directory_id)
-            for voter in self.voters
-        )
+        """Whether that node with that metadata directory is a voter. One whose directory is not in the set is known by
+        its node id alone."""
+        return any(voter.id == node_id and voter.directory_id in (ZERO, directory_id) for voter in self.voters)
+
+    def own_voter(self) -> Voter:
+        """This node as a voter, as it is now."""
+        return Voter(*self.key, self.endpoints)
+
+    def _voter_ids(self) -> list[int]:
+        return [voter.id for voter in self.voters]
 
     def other_voter_ids(self) -> list[int]:
-        return [voter.id for voter in self.voters if voter.id != self.node_id]
+        return [each for each in self._voter_ids() if each != self.node_id]
+
+    def peers(self) -> list[int]:
+        """Whom this node asks who leads."""
+        return sorted({*self.other_voter_ids(), *self.bootstrap} - {self.node_id})
 
     def _is_nominee(self) -> bool:
         return isinstance(self.role, Nominee)
@@ -319,13 +377,10 @@ class RaftReplica:
         """Whether so many voters have refused that the rest is no majority."""
         return isinstance(role, Nominee) and len(self.voters) - len(role.rejected) < majority(self.voters)
 
-    def election_deadline(self, now: float) -> float | None:
+    def election_deadline(self, now: float) -> float:
         """Random, between one and two election timeouts from now, so that two nodes seldom ask for votes at the same
-        time. An observer never asks."""
-        return now + self.timeouts.election * (1 + self.random.random()) if self.is_voter else None
-
-    def _fetch_deadline(self, now: float) -> float | None:
-        return now + self.timeouts.fetch if self.is_voter else None
+        time."""
+        return now + self.timeouts.election * (1 + self.random.random())
 
     def _persist(self) -> None:
         """Write `quorum-state` if it has changed. Of two changes with nothing between them the last is written."""
@@ -334,7 +389,13 @@ class RaftReplica:
             self._persisted = state
             if self.effects and type(self.effects[-1]) is Persist:
                 self.effects.pop()
-            self.effects.append(Persist(STATE_FILE, format_state(*state)))
+            self.effects.append(Persist(STATE_FILE, self._format(*state)))
+
+    def _format(self, epoch: int, leader_id: int, voted_id: int, voted_directory_id: bytes) -> bytes:
+        """`quorum-state` in the form that belongs to the level of kraft.version: with 0 it has no directory ids."""
+        if self.voter_sets.level:
+            return format_state(epoch, leader_id, voted_id, voted_directory_id)
+        return format_static_state(epoch, leader_id, voted_id, self._voter_ids())
 
 
 _STEPS: dict[type, Callable[[RaftReplica, Any, float], None]] = {

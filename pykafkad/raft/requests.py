@@ -105,8 +105,7 @@ def end_quorum_epoch(replica: RaftReplica, event: Received, now: float) -> None:
     error_code = _learn_of_leader(replica, partition, now)
     role = replica.role
     if not error_code and replica.state == states.FOLLOWER and role.leader_id == partition.leader_id:
-        if role.deadline is not None:
-            role.deadline = now + _election_backoff(replica, partition)
+        role.deadline = now + _election_backoff(replica, partition)
     response = forms.end_response(error_code, replica.leader_id, replica.epoch)
     replica.effects.append(Reply(event.token, response))
 
@@ -122,11 +121,14 @@ def _learn_of_leader(replica: RaftReplica, partition: Any, now: float) -> int:
 
 def _election_backoff(replica: RaftReplica, partition: Any) -> float:
     """The first successor asks for votes at once, each later one after twice the time."""
-    successors = [each.candidate_id for each in partition.preferred_candidates] or partition.preferred_successors
+    successors = [
+        each.candidate_directory_id in (ZERO, replica.key[1]) and each.candidate_id == replica.node_id
+        for each in partition.preferred_candidates
+    ] or [each == replica.node_id for each in partition.preferred_successors]
     limit: float = replica.timeouts.election_backoff
-    if replica.node_id not in successors:
+    if True not in successors:
         return limit
-    position = successors.index(replica.node_id)
+    position = successors.index(True)
     return min(limit, limit / 2 ** (len(successors) - position)) if position else 0.0
 
 
@@ -171,9 +173,9 @@ def _fetch(
     kind, *where = replica.log.validate(partition.fetch_offset, partition.last_fetched_epoch)
     if kind == VALID:
         replica_id = request.replica_state.replica_id
-        if replica_id != replica.node_id and replica.is_voter_key(replica_id, partition.replica_directory_id):
-            leader.heard_of(replica_id, now)
-            leader.fetched(replica_id, partition.fetch_offset)
+        if replica_id >= 0 and replica_id != replica.node_id:
+            key = replica_id, partition.replica_directory_id
+            leader.fetched(key, partition.fetch_offset, replica.log.end_offset, now)
             replica.update_high_watermark(now)
     high_watermark = replica.high_watermark if leader.has_committed else UNKNOWN
     response = forms.fetch_response(errors.NONE, replica.leader_id, replica.epoch, high_watermark)
@@ -234,8 +236,7 @@ def fetch_snapshot(replica: RaftReplica, event: Received, now: float) -> None:
         response = forms.snapshot_response(error_code, replica.leader_id, replica.epoch)
         replica.effects.append(Reply(event.token, response))
         return
-    if replica.is_voter_key(request.replica_id, partition.replica_directory_id):
-        replica.role.heard_of(request.replica_id, now)
+    replica.role.heard_of((request.replica_id, partition.replica_directory_id), now)
     response = forms.snapshot_response(
         errors.NONE, replica.leader_id, replica.epoch, wanted, snapshot.size_bytes, position
     )

@@ -1,10 +1,12 @@
 """What a replica remembers in each of its states, but for the leader's part (`leader.py`).
 
-`state` is one of `metadata/quorum_states.py`. `deadline` is when the state's timeout ends, None without one."""
+`state` is one of `metadata/quorum_states.py`. `deadline` is when the state's timeout ends. For an observer it ends
+nothing, until it becomes a voter."""
 
 from __future__ import annotations
 
 from pykafkad.metadata import quorum_states as states
+from pykafkad.raft.control_records import SnapshotHead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ class Unattached:
     __slots__ = ("deadline",)
     state = states.UNATTACHED
 
-    def __init__(self, deadline: float | None) -> None:
+    def __init__(self, deadline: float) -> None:
         self.deadline = deadline
 
 
@@ -32,7 +34,7 @@ class Nominee:
     __slots__ = ("deadline", "granted", "rejected")
     state = states.UNATTACHED
 
-    def __init__(self, deadline: float | None, node_id: int) -> None:
+    def __init__(self, deadline: float, node_id: int) -> None:
         self.deadline = deadline
         self.granted = {node_id}
         self.rejected: set[int] = set()
@@ -59,17 +61,24 @@ class Candidate(Nominee):
 
 class Follower:
     """It fetches from the leader. `has_fetched` says that the leader has answered: then it is alive, and no pre-vote is
-    granted. `snapshot` is the one that it fetches, which it has up to `position`."""
+    granted. `snapshot` is the one that it fetches, which it has up to `position`; `head` is its beginning."""
 
-    __slots__ = ("deadline", "has_fetched", "leader_id", "position", "snapshot")
+    __slots__ = ("deadline", "has_fetched", "head", "leader_id", "position", "snapshot")
     state = states.FOLLOWER
 
-    def __init__(self, leader_id: int, deadline: float | None) -> None:
+    def __init__(self, leader_id: int, deadline: float) -> None:
         self.leader_id = leader_id
         self.deadline = deadline
         self.has_fetched = False
         self.snapshot: Snapshot | None = None
         self.position = 0
+        self.head = SnapshotHead()
+
+    def begin_snapshot(self, snapshot: Snapshot) -> None:
+        """Fetch this snapshot from its beginning."""
+        self.snapshot = snapshot
+        self.position = 0
+        self.head = SnapshotHead()
 
 
 class Resigned:
@@ -79,7 +88,7 @@ class Resigned:
     __slots__ = ("deadline", "successors", "unacknowledged")
     state = states.RESIGNED
 
-    def __init__(self, deadline: float | None, unacknowledged: list[int], successors: list[tuple[int, bytes]]) -> None:
+    def __init__(self, deadline: float, unacknowledged: list[int], successors: list[tuple[int, bytes]]) -> None:
         self.deadline = deadline
         self.unacknowledged = unacknowledged
         self.successors = successors

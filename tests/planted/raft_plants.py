@@ -111,9 +111,9 @@ FOUND_BY_SEEDS = (
     ),
     Plant(
         "an observer asks for votes",
-        "raft/replica.py",
-        "(1 + self.random.random()) if self.is_voter else None",
-        "(1 + self.random.random())",
+        "raft/polls.py",
+        "deadline = replica.role.deadline if replica.is_voter else NEVER",
+        "deadline = replica.role.deadline",
         SEEDS,
     ),
     Plant(
@@ -242,7 +242,7 @@ PLANTS = (
     Plant(
         "whoever says that it leads is believed",
         "raft/replica.py",
-        "if epoch > MAX_EPOCH or (leader_id != NOBODY and not self.is_voter_key(leader_id, ZERO)):",
+        "if epoch > MAX_EPOCH or (is_static and leader_id != NOBODY and leader_id not in self._voter_ids()):",
         "if False:",
         RULES,
     ),
@@ -270,14 +270,14 @@ PLANTS = (
     Plant(
         "a leader without a majority stays",
         "raft/leader.py",
-        "return bool(self._progress) and now >= self.check_quorum_at",
+        "return bool(self.progress) and now >= self.check_quorum_at",
         "return False",
         RULES,
     ),
     Plant(
         "successors are in any order",
         "raft/leader.py",
-        "(-self._progress[voter.id].end_offset, voter.id)",
+        "(-self.progress[voter.id].end_offset, voter.id)",
         "voter.id",
         RULES,
     ),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from pykafkad import effects
-from pykafkad.metadata.voters import Voter
+from pykafkad.metadata import record_codec
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.voters import Voter, to_record
 from pykafkad.raft import events, forms
 from pykafkad.raft.replica import RaftReplica, Timeouts
 from pykafkad.uuids import ZERO
+from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
 
 CLUSTER = "a-cluster"
@@ -24,26 +27,58 @@ def batch(base_offset, epoch, count=1, value=b"value"):
     return bytes(build_batch([(None, value)] * count, base_offset=base_offset, leader_epoch=epoch))
 
 
-class Member:
-    """Node 1, of the voters with these ids."""
+def endpoints(node_id):
+    return [Endpoint("CONTROLLER", f"host-{node_id}", 9000 + node_id)]
 
-    def __init__(self, voters=(1, 2, 3), *, node_id=1, state_file=None, log=(0, 0, ()), snapshot=None, started=True):
+
+def voter_records(voter_ids, level=1):
+    """The control records of voters in their first directories."""
+    voters = [Voter(each, directory(each), endpoints(each)) for each in voter_ids]
+    return [messages.KRaftVersionRecord(version=0, k_raft_version=level), to_record(voters)]
+
+
+def control_batch(base_offset, epoch, values):
+    """Control records as a leader writes them."""
+    records = [record_codec.encode(record_codec.control_record(each)) for each in values]
+    return bytes(build_batch(records, base_offset=base_offset, leader_epoch=epoch, is_control=True))
+
+
+class Member:
+    """Node 1, of the voters with these ids. With `formatted`, they are in the snapshot that its directory was formatted
+    with, and kraft.version is 1."""
+
+    def __init__(
+        self,
+        voters=(1, 2, 3),
+        *,
+        node_id=1,
+        state_file=None,
+        log=(0, 0, ()),
+        snapshot=None,
+        started=True,
+        formatted=False,
+        control_records=(),
+        **options,
+    ):
         self.now = 0.0
         self.machine = RaftReplica(
             node_id,
             directory(node_id),
-            [Voter(each, ZERO, []) for each in voters],
+            [] if formatted else [Voter(each, ZERO, []) for each in voters],
             Random(1),
             cluster_id=CLUSTER,
             timeouts=TIMEOUTS,
             state_file=state_file,
+            **options,
         )
+        if formatted:
+            control_records = [*((-1, each) for each in voter_records(voters)), *control_records]
         self.sent = []
         self.replies = []
         self.effects = []
         self.syncs = []
         if started:
-            self.step(events.Start(*log, snapshot))
+            self.step(events.Start(*log, snapshot, control_records))
 
     def __getattr__(self, name):
         return getattr(self.machine, name)
