@@ -7,7 +7,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.metadata import quorum_states as states
-from pykafkad.raft import control_records, forms
+from pykafkad.raft import control_records, forms, membership, voter_changes
 from pykafkad.raft.events import Answered, AppendFetched, Snapshot, StoreSnapshot, Truncate
 from pykafkad.wire import batch, messages
 
@@ -30,24 +30,12 @@ def _partition(event: Answered, expected: type) -> Any:
     return forms.only_partition(outcome) if is_answer and not outcome.error_code else None
 
 
-def _common(replica: RaftReplica, error_code: int, leader_id: int, epoch: int, now: float) -> bool | None:
-    """What every answer says: who leads which epoch. None if the rest of the answer is of use, too."""
-    if epoch < replica.epoch or error_code == errors.UNKNOWN_LEADER_EPOCH:
-        return False
-    if epoch > replica.epoch or error_code in (errors.FENCED_LEADER_EPOCH, errors.NOT_LEADER_OR_FOLLOWER):
-        return replica.learn(leader_id, epoch, now)
-    if not replica.is_consistent(leader_id, epoch):
-        return False
-    replica.learn(leader_id, epoch, now)
-    return False if error_code else None
-
-
 def vote(replica: RaftReplica, event: Answered, now: float) -> bool:
     """A voter says whether it votes for this node."""
     row = _partition(event, messages.VoteResponse)
     if row is None:
         return False
-    handled = _common(replica, row.error_code, row.leader_id, row.leader_epoch, now)
+    handled = replica.heard(row.error_code, row.leader_id, row.leader_epoch, now)
     if handled is not None:
         return handled
     request: Any = event.request
@@ -62,7 +50,7 @@ def begin_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> boo
     row = _partition(event, messages.BeginQuorumEpochResponse)
     if row is None:
         return False
-    return _common(replica, row.error_code, row.leader_id, row.leader_epoch, now) is not False
+    return replica.heard(row.error_code, row.leader_id, row.leader_epoch, now) is not False
 
 
 def end_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> bool:
@@ -70,7 +58,7 @@ def end_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> bool:
     row = _partition(event, messages.EndQuorumEpochResponse)
     if row is None:
         return False
-    handled = _common(replica, row.error_code, row.leader_id, row.leader_epoch, now)
+    handled = replica.heard(row.error_code, row.leader_id, row.leader_epoch, now)
     if handled is None and replica.state == states.RESIGNED and event.peer in replica.role.unacknowledged:
         replica.role.unacknowledged.remove(event.peer)
     return handled is not False
@@ -82,7 +70,7 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
     if row is None:
         return False
     leader = row.current_leader
-    handled = _common(replica, row.error_code, leader.leader_id, leader.leader_epoch, now)
+    handled = replica.heard(row.error_code, leader.leader_id, leader.leader_epoch, now)
     role = replica.role
     if handled is not None or replica.state != states.FOLLOWER or role.leader_id != event.peer:
         return handled is not False
@@ -96,14 +84,8 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
         is_sound = _append(replica, row.records or b"", now)
         replica.raise_high_watermark(min(row.high_watermark, replica.log.end_offset))
     if is_sound:
-        _heard_of_leader(replica, now)
+        role.heard_of_leader(now + replica.timeouts.fetch)
     return is_sound
-
-
-def _heard_of_leader(replica: RaftReplica, now: float) -> None:
-    role = replica.role
-    role.has_fetched = True
-    role.deadline = now + replica.timeouts.fetch
 
 
 def _truncate(replica: RaftReplica, diverging: Any, now: float) -> bool:
@@ -167,9 +149,9 @@ def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
     if row.error_code in (errors.SNAPSHOT_NOT_FOUND, errors.POSITION_OUT_OF_RANGE):
         if replica.state == states.FOLLOWER and leader.leader_epoch == replica.epoch:
             role.snapshot = None
-            _heard_of_leader(replica, now)
+            role.heard_of_leader(now + replica.timeouts.fetch)
             return True
-    handled = _common(replica, row.error_code, leader.leader_id, leader.leader_epoch, now)
+    handled = replica.heard(row.error_code, leader.leader_id, leader.leader_epoch, now)
     if handled is not None or replica.state != states.FOLLOWER:
         return handled is not False
     wanted = role.snapshot
@@ -195,7 +177,7 @@ def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
         replica.voter_sets.replaced(role.head.messages, wanted.end_offset)
         replica.voters_changed(now)
         replica.raise_high_watermark(wanted.end_offset)
-    _heard_of_leader(replica, now)
+    role.heard_of_leader(now + replica.timeouts.fetch)
     return True
 
 
@@ -205,4 +187,8 @@ HANDLERS: dict[type, Callable[[RaftReplica, Answered, float], bool]] = {
     messages.EndQuorumEpochRequest: end_quorum_epoch,
     messages.FetchRequest: fetch,
     messages.FetchSnapshotRequest: fetch_snapshot,
+    messages.ApiVersionsRequest: voter_changes.api_versions,
+    messages.AddRaftVoterRequest: membership.changed,
+    messages.RemoveRaftVoterRequest: membership.changed,
+    messages.UpdateRaftVoterRequest: membership.updated,
 }

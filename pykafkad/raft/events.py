@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.brokers import Endpoint
 
     Buffer = bytes | memoryview
 
@@ -88,6 +89,18 @@ class Resign:
     __slots__ = ()
 
 
+class UpgradeVersion:
+    """Kraft.version is to be raised to `level`; with `validate_only` it is only asked whether that can be. `Upgraded`
+    with the same `token` answers."""
+
+    __slots__ = ("level", "token", "validate_only")
+
+    def __init__(self, token: object, level: int, *, validate_only: bool = False) -> None:
+        self.token = token
+        self.level = level
+        self.validate_only = validate_only
+
+
 class Snapshot:
     """A snapshot of everything before `end_offset`, whose last record is of `epoch`. It is also the event that this
     node has made it; `begins_log` says that the log before it is gone."""
@@ -128,6 +141,27 @@ class Truncate:
 
     def __init__(self, end_offset: int) -> None:
         self.end_offset = end_offset
+
+
+class Locate:
+    """Requests to `peer` go to `endpoints` from now on, until the voters in the log have others for it."""
+
+    __slots__ = ("endpoints", "peer")
+
+    def __init__(self, peer: int, endpoints: list[Endpoint]) -> None:
+        self.peer = peer
+        self.endpoints = endpoints
+
+
+class Upgraded:
+    """What became of an `UpgradeVersion`: an error code, and for people why."""
+
+    __slots__ = ("error_code", "error_message", "token")
+
+    def __init__(self, token: object, error_code: int, error_message: str | None) -> None:
+        self.token = token
+        self.error_code = error_code
+        self.error_message = error_message
 
 
 class Sync:

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
+    from pykafkad.metadata.voters import Voter
+
     Answer = TypeVar(
         "Answer", messages.VoteResponse, messages.BeginQuorumEpochResponse, messages.EndQuorumEpochResponse
     )
@@ -119,6 +121,45 @@ def end_request(
 def end_response(error_code: int, leader_id: int, epoch: int) -> messages.EndQuorumEpochResponse:
     """The answer to a resignation."""
     return _with_leader(messages.EndQuorumEpochResponse, error_code, leader_id, epoch)
+
+
+def _listeners(form: Any, voter: Voter) -> list[Any]:
+    return [form.Listener(name=each.name, host=each.host, port=each.port) for each in voter.endpoints]
+
+
+def add_voter_request(
+    cluster_id: str, voter: Voter, timeout_ms: int, *, ack_when_committed: bool
+) -> messages.AddRaftVoterRequest:
+    """Asks the leader to make a replica a voter."""
+    form = messages.AddRaftVoterRequest
+    return form(
+        cluster_id=cluster_id,
+        timeout_ms=timeout_ms,
+        voter_id=voter.id,
+        voter_directory_id=voter.directory_id,
+        listeners=_listeners(form, voter),
+        ack_when_committed=ack_when_committed,
+    )
+
+
+def remove_voter_request(cluster_id: str, voter: tuple[int, bytes]) -> messages.RemoveRaftVoterRequest:
+    """Asks the leader to remove a voter, an (id, directory id)."""
+    form = messages.RemoveRaftVoterRequest
+    return form(cluster_id=cluster_id, voter_id=voter[0], voter_directory_id=voter[1])
+
+
+def update_voter_request(cluster_id: str, voter: Voter, epoch: int) -> messages.UpdateRaftVoterRequest:
+    """Tells the leader of `epoch` what a voter is like now."""
+    form = messages.UpdateRaftVoterRequest
+    low, high = voter.levels
+    return form(
+        cluster_id=cluster_id,
+        current_leader_epoch=epoch,
+        voter_id=voter.id,
+        voter_directory_id=voter.directory_id,
+        listeners=_listeners(form, voter),
+        k_raft_version_feature=form.KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+    )
 
 
 def fetch_request(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pykafkad.effects import Send
 from pykafkad.metadata import quorum_states as states
 from pykafkad.metadata.voters import majority
-from pykafkad.raft import forms, requests
+from pykafkad.raft import forms, membership, requests, voter_changes
 from pykafkad.raft.events import Answered
 from pykafkad.raft.roles import NOBODY, Unattached
 from pykafkad.wire import messages
@@ -25,7 +25,7 @@ NEVER = float("inf")
 
 def unattached(replica: RaftReplica, now: float) -> bool:
     """Look for the leader. A voter asks for votes when its election timeout has passed."""
-    deadline = replica.role.deadline if replica.is_voter else NEVER
+    deadline = replica.role.deadline if replica.may_lead else NEVER
     if now >= deadline:
         replica.become_prospective(now)
         return True
@@ -85,11 +85,17 @@ def _after_lost_pre_vote(replica: RaftReplica, now: float) -> None:
 def follower(replica: RaftReplica, now: float) -> bool:
     """Fetch from the leader, or from another voter while the leader does not answer."""
     role = replica.role
-    deadline = role.deadline if replica.is_voter else NEVER
+    deadline = role.deadline if replica.may_lead else NEVER
     if now >= deadline:
         replica.become_prospective(now)
         return True
     replica.deadline = deadline
+    request = membership.due_request(replica, now)
+    if request is not None:
+        _send_if_ready(replica, role.leader_id, lambda: membership.sent(replica, request, now), now)
+        return False
+    if role.change_at > now:
+        replica.deadline = min(replica.deadline, role.change_at)
     if replica.may_fetch():
         if replica.connections.has_failed(role.leader_id, now):
             replica.connections.give_up(role.leader_id, now)
@@ -110,6 +116,7 @@ def leader(replica: RaftReplica, now: float) -> bool:
         replica.resign(now)
         return True
     requests.expire_parked(replica, now)
+    voter_changes.expire(replica, now)
     to_tell = role.voters_to_tell(now)
     replica.deadline = role.next_deadline()
     for voter in replica.voters:

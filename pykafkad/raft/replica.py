@@ -2,11 +2,14 @@
 
 A pure state machine. `step(event, now)` returns effects. A promise to others, such as a vote, always follows the
 `Persist` of `quorum-state` that it depends on. The rules are those of Kafka's raft module (`KafkaRaftClient`,
-`QuorumState` of 4.3), but for four:
+`QuorumState` of 4.3), but for five:
 
 * A leader counts its own records only when they are on disk, as it counts those of the others.
 * A replica that asks voters for the leader, and learns nothing new, backs off before it asks again.
 * An answer that contradicts what is committed here, or who leads the epoch, is ignored; Kafka stops.
+* A voter that is being removed asks for votes until it knows that its removal is committed, without one of its own. In
+  Kafka two voters, of which the leader has appended its own removal and is gone, never elect anybody: the other needs
+  the vote of one with a longer log.
 * A leader that is no voter any more resigns as soon as that is committed. In Kafka it stays if the request to remove it
   has timed out before."""
 
@@ -14,11 +17,12 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from pykafkad import errors
 from pykafkad.effects import Persist
 from pykafkad.metadata import quorum_states as states, record_codec
 from pykafkad.metadata.quorum import STATE_FILE, format_state, format_static_state, parse_state
 from pykafkad.metadata.voters import Voter, majority, to_record
-from pykafkad.raft import answers, requests
+from pykafkad.raft import answers, description, requests, voter_changes
 from pykafkad.raft.connections import Connections
 from pykafkad.raft.events import (
     Answered,
@@ -32,6 +36,7 @@ from pykafkad.raft.events import (
     Sync,
     Synced,
     Tick,
+    UpgradeVersion,
 )
 from pykafkad.raft.leader import UNKNOWN, Leader
 from pykafkad.raft.log_view import LogView
@@ -62,7 +67,7 @@ Timeouts.__doc__ = "Seconds, with Kafka's defaults of `controller.quorum.*`; a f
 class RaftReplica:
     """One replica. `epoch`, `leader_id`, `voted_id` and `voted_directory_id` are what `quorum-state` has, NOBODY for
     none. Records before `high_watermark` are committed; it is -1 while unknown. `voters` are those that count now, of
-    all in `voter_sets`."""
+    all in `voter_sets`; `may_lead` says whether this node asks for votes."""
 
     __slots__ = (
         "_persisted",
@@ -78,9 +83,11 @@ class RaftReplica:
         "epoch",
         "high_watermark",
         "is_voter",
+        "joins",
         "key",
         "leader_id",
         "log",
+        "may_lead",
         "node_id",
         "random",
         "role",
@@ -103,21 +110,24 @@ class RaftReplica:
         state_file: bytes | None = None,
         bootstrap: Sequence[int] = (),
         endpoints: Sequence[Endpoint] = (),
+        joins: bool = False,
     ) -> None:
         """`voters` are those of the settings, which count while the log has none; one without a directory id is known
         by its node id alone. `state_file` is the content of `quorum-state`, None on the first start. `bootstrap` are
-        the nodes that are asked for the leader besides the voters. `endpoints` are where the others reach this node."""
+        the nodes that are asked for the leader besides the voters. `endpoints` are where the others reach this node,
+        the one of the quorum first. With `joins` it becomes a voter by itself."""
         self.node_id = node_id
         self.key = (node_id, directory_id)
         self.voter_sets = VoterSets(voters)
         self.voters = voters
         self.bootstrap = bootstrap
         self.endpoints = list(endpoints)
+        self.joins = joins
         self.cluster_id = cluster_id
         self.timeouts = timeouts or Timeouts()
-        self.is_voter = self.is_voter_key(node_id, directory_id)
+        self.is_voter = self.may_lead = self.is_voter_key(node_id, directory_id)
         self.log = LogView()
-        self.role: Any = Unattached(None)
+        self.role: Any = Unattached(NEVER)
         self.effects: list[object] = []
         self.connections = Connections(self.timeouts.request, self.timeouts.retry_backoff)
         self._persisted = parse_state(state_file)
@@ -129,9 +139,18 @@ class RaftReplica:
         self._sync_number = self._sync_offset = 0
 
     @property
+    def is_leader(self) -> bool:
+        """Whether it leads, as far as it knows."""
+        return type(self.role) is Leader
+
+    @property
     def state(self) -> str:
         """One of `quorum_states`."""
         return self.role.state  # type: ignore[no-any-return]
+
+    def describe(self, *, version: int, now: float, now_ms: int) -> messages.DescribeQuorumResponse:
+        """The answer to DescribeQuorum, at the monotonic time `now` and the time of day `now_ms`."""
+        return description.describe(self, version=version, now=now, now_ms=now_ms)
 
     def next_deadline(self) -> float | None:
         """When `Tick` is due, in monotonic seconds. None while there is no timeout."""
@@ -170,8 +189,8 @@ class RaftReplica:
             # Records that were lost with the power could have others with the same offset and epoch in their place:
             # a leader never continues its epoch after a restart.
             self.role = Resigned(self.election_deadline(now), self.other_voter_ids(), [])
-        elif self.voted_id == self.node_id and self.is_voter:
-            self.role = Candidate(self.election_deadline(now), self.node_id)
+        elif self.voted_id == self.node_id and self.may_lead:
+            self.role = Candidate(self.election_deadline(now), self._own_vote())
         elif self.leader_id != NOBODY:
             self.role = Follower(self.leader_id, now + self.timeouts.fetch)
         else:
@@ -206,6 +225,9 @@ class RaftReplica:
         if self.state == states.LEADER:
             self.resign(now)
 
+    def _on_upgrade(self, event: UpgradeVersion, now: float) -> None:
+        voter_changes.upgrade(self, event, now)
+
     def _on_snapshot(self, event: Snapshot, now: float) -> None:
         assert event.end_offset <= self.high_watermark, "a snapshot has committed records only"
         self.log.snapshot = event
@@ -223,6 +245,7 @@ class RaftReplica:
         self._persist()
         if type(before) is Leader:
             requests.refuse_parked(self, before)
+            voter_changes.abandon(self, before)
 
     def join_epoch(self, epoch: int, now: float) -> None:
         """Move to the higher epoch of another node, or of nobody yet. Votes and the leader of the old epoch no longer
@@ -243,24 +266,25 @@ class RaftReplica:
     def vote_for(self, candidate: tuple[int, bytes], now: float) -> None:
         """Give the epoch's vote to a candidate. It gets the time of an election timeout to win."""
         self.voted_id, self.voted_directory_id = candidate
-        self.role = type(self.role)(self.election_deadline(now), *((self.node_id,) if self._is_nominee() else ()))
+        self.role = type(self.role)(self.election_deadline(now), *((self._own_vote(),) if self._is_nominee() else ()))
         self._persist()
 
     def become_prospective(self, now: float) -> None:
         """Begin a pre-vote. It changes nothing durable."""
-        self.become(Prospective(self.election_deadline(now), self.node_id))
+        self.become(Prospective(self.election_deadline(now), self._own_vote()))
 
     def become_candidate(self, now: float) -> None:
         self.epoch += 1
         self.leader_id = NOBODY
         self.voted_id, self.voted_directory_id = self.key
-        self.become(Candidate(self.election_deadline(now), self.node_id))
+        self.become(Candidate(self.election_deadline(now), self._own_vote()))
 
     def become_leader(self, granted: set[int], now: float) -> None:
         """Lead. The epoch begins with a control record: records of older epochs are committed only together with
         it."""
         self.leader_id, self.voted_id, self.voted_directory_id = self.node_id, NOBODY, ZERO
         self.become(Leader(self.key, self.voters, self.log.end_offset, self.timeouts.fetch, now))
+        self.role.known_voters = self._with_own(self.voters)
         record = messages.LeaderChangeMessage
         change = record(
             version=0,
@@ -277,8 +301,11 @@ class RaftReplica:
         sets = self.voter_sets
         if not sets.level or (sets.offset > FORMATTED and own in self.voters):
             return []
-        voters = [own if voter.id == self.node_id else voter for voter in self.voters]
-        return [messages.KRaftVersionRecord(version=0, k_raft_version=sets.level), to_record(voters)]
+        voters = to_record(self._with_own(self.voters))
+        return [messages.KRaftVersionRecord(version=0, k_raft_version=sets.level), voters]
+
+    def _with_own(self, voters: list[Voter]) -> list[Voter]:
+        return [self.own_voter() if voter.id == self.node_id else voter for voter in voters]
 
     def append_control(self, values: list[object], now: float) -> int:
         """Write control records of this epoch as one batch; the offset of the last. Voters among them count from now
@@ -298,6 +325,7 @@ class RaftReplica:
             return
         self.voters = voters
         self.is_voter = self.is_voter_key(*self.key)
+        self._update_may_lead()
         if self.state == states.LEADER:
             self.role.set_voters(voters)
             self.update_high_watermark(now)
@@ -320,6 +348,20 @@ class RaftReplica:
             return True
         return False
 
+    def heard(
+        self, error_code: int, leader_id: int, epoch: int, now: float, harmless: Sequence[int] = ()
+    ) -> bool | None:
+        """What every answer says: who leads which epoch. None if the rest of the answer is of use, too; otherwise
+        whether the next request may follow at once. Errors among `harmless` are of use."""
+        if epoch < self.epoch or error_code == errors.UNKNOWN_LEADER_EPOCH:
+            return False
+        if epoch > self.epoch or error_code in (errors.FENCED_LEADER_EPOCH, errors.NOT_LEADER_OR_FOLLOWER):
+            return self.learn(leader_id, epoch, now)
+        if not self.is_consistent(leader_id, epoch):
+            return False
+        self.learn(leader_id, epoch, now)
+        return False if error_code and error_code not in harmless else None
+
     def is_consistent(self, leader_id: int, epoch: int) -> bool:
         """Whether that leader of that epoch goes with what this node knows. Only a voter leads; but a node whose
         voters come from the log may not have the newest of them yet."""
@@ -337,15 +379,29 @@ class RaftReplica:
         if offset > self.high_watermark or (offset != UNKNOWN and not leader.has_committed):
             leader.has_committed = True
             self.raise_high_watermark(offset)
+            voter_changes.committed(self)
             requests.complete_parked(self, now)
 
     def raise_high_watermark(self, offset: int) -> None:
         """The records before `offset` are committed. The high watermark never falls."""
         if offset > self.high_watermark:
             self.high_watermark = offset
+            self._update_may_lead()
             self.effects.append(Committed(offset))
 
     # Small questions.
+
+    def leader_error(self, epoch: int) -> int:
+        """Why this node does not answer as the leader of the epoch."""
+        if epoch < self.epoch:
+            return errors.FENCED_LEADER_EPOCH
+        if epoch > self.epoch:
+            return errors.UNKNOWN_LEADER_EPOCH
+        return errors.NONE if self.is_leader else errors.NOT_LEADER_OR_FOLLOWER
+
+    def has_own_listener(self, endpoints: list[Endpoint]) -> bool:
+        """Whether a listener of the name of this node's first one is among these: it is the one of the quorum."""
+        return not self.endpoints or self.endpoints[0].name in {each.name for each in endpoints}
 
     def may_fetch(self) -> bool:
         """Whoever leads takes a fetch for a statement that everything before its offset is on disk here."""
@@ -355,6 +411,16 @@ class RaftReplica:
         """Whether that node with that metadata directory is a voter. One whose directory is not in the set is known by
         its node id alone."""
         return any(voter.id == node_id and voter.directory_id in (ZERO, directory_id) for voter in self.voters)
+
+    def _update_may_lead(self) -> None:
+        """Whether this node asks for votes: as a voter, or as one that is removed by what may not be committed."""
+        sets = self.voter_sets
+        self.may_lead = self.is_voter or (
+            sets.offset >= self.high_watermark and any(voter.key == self.key for voter in sets.older_voters)
+        )
+
+    def _own_vote(self) -> set[int]:
+        return {self.node_id} if self.is_voter else set()
 
     def own_voter(self) -> Voter:
         """This node as a voter, as it is now."""
@@ -380,7 +446,8 @@ class RaftReplica:
     def election_deadline(self, now: float) -> float:
         """Random, between one and two election timeouts from now, so that two nodes seldom ask for votes at the same
         time."""
-        return now + self.timeouts.election * (1 + self.random.random())
+        timeout: float = self.timeouts.election
+        return now + timeout * (1 + self.random.random())
 
     def _persist(self) -> None:
         """Write `quorum-state` if it has changed. Of two changes with nothing between them the last is written."""
@@ -407,4 +474,5 @@ _STEPS: dict[type, Callable[[RaftReplica, Any, float], None]] = {
     Synced: RaftReplica._on_synced,
     Resign: RaftReplica._on_resign,
     Snapshot: RaftReplica._on_snapshot,
+    UpgradeVersion: RaftReplica._on_upgrade,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.effects import Reply
 from pykafkad.metadata import quorum_states as states
-from pykafkad.raft import forms
+from pykafkad.raft import forms, voter_changes
 from pykafkad.raft.events import Received, ReplyWithRecords, ReplyWithSnapshot
 from pykafkad.raft.leader import MAX_PARKED_FETCHES, UNKNOWN, Leader, ParkedFetch
 from pykafkad.raft.log_view import DIVERGING, SNAPSHOT, VALID
@@ -132,15 +132,6 @@ def _election_backoff(replica: RaftReplica, partition: Any) -> float:
     return min(limit, limit / 2 ** (len(successors) - position)) if position else 0.0
 
 
-def _leader_error(replica: RaftReplica, epoch: int) -> int:
-    """Why this node does not answer as the leader of the epoch."""
-    if epoch < replica.epoch:
-        return errors.FENCED_LEADER_EPOCH
-    if epoch > replica.epoch:
-        return errors.UNKNOWN_LEADER_EPOCH
-    return errors.NONE if replica.state == states.LEADER else errors.NOT_LEADER_OR_FOLLOWER
-
-
 def fetch(replica: RaftReplica, event: Received, now: float) -> None:
     """A follower asks for records. Without any the request waits."""
     request: Any = event.request
@@ -166,7 +157,7 @@ def _fetch(
     replica: RaftReplica, token: object, request: messages.FetchRequest, partition: Any, now: float
 ) -> tuple[object, bool]:
     """The answer as an effect, and whether it says nothing that the follower does not know."""
-    error_code = _leader_error(replica, partition.current_leader_epoch)
+    error_code = replica.leader_error(partition.current_leader_epoch)
     if error_code:
         return Reply(token, forms.fetch_response(error_code, replica.leader_id, replica.epoch)), False
     leader = replica.role
@@ -227,7 +218,7 @@ def fetch_snapshot(replica: RaftReplica, event: Received, now: float) -> None:
         return
     snapshot, position = replica.log.snapshot, partition.position
     wanted = partition.snapshot_id.end_offset, partition.snapshot_id.epoch
-    error_code = _leader_error(replica, partition.current_leader_epoch)
+    error_code = replica.leader_error(partition.current_leader_epoch)
     if not error_code and (snapshot is None or wanted != (snapshot.end_offset, snapshot.epoch)):
         error_code = errors.SNAPSHOT_NOT_FOUND
     if not error_code and snapshot is not None and not 0 <= position < snapshot.size_bytes:
@@ -249,4 +240,7 @@ HANDLERS: dict[type, Callable[[RaftReplica, Received, float], None]] = {
     messages.EndQuorumEpochRequest: end_quorum_epoch,
     messages.FetchRequest: fetch,
     messages.FetchSnapshotRequest: fetch_snapshot,
+    messages.AddRaftVoterRequest: voter_changes.add,
+    messages.RemoveRaftVoterRequest: voter_changes.remove,
+    messages.UpdateRaftVoterRequest: voter_changes.update,
 }

@@ -34,9 +34,9 @@ class Nominee:
     __slots__ = ("deadline", "granted", "rejected")
     state = states.UNATTACHED
 
-    def __init__(self, deadline: float, node_id: int) -> None:
+    def __init__(self, deadline: float, granted: set[int]) -> None:
         self.deadline = deadline
-        self.granted = {node_id}
+        self.granted = granted
         self.rejected: set[int] = set()
 
     def recorded(self, voter_id: int, granted: bool) -> None:
@@ -61,18 +61,28 @@ class Candidate(Nominee):
 
 class Follower:
     """It fetches from the leader. `has_fetched` says that the leader has answered: then it is alive, and no pre-vote is
-    granted. `snapshot` is the one that it fetches, which it has up to `position`; `head` is its beginning."""
+    granted. `snapshot` is the one that it fetches, which it has up to `position`; `head` is its beginning.
+    From `change_at` it may tell the leader of itself, or ask to become a voter. `has_told` says that the leader of
+    kraft.version 0 knows what it has to tell."""
 
-    __slots__ = ("deadline", "has_fetched", "head", "leader_id", "position", "snapshot")
+    __slots__ = ("change_at", "deadline", "has_fetched", "has_told", "head", "leader_id", "position", "snapshot")
     state = states.FOLLOWER
 
     def __init__(self, leader_id: int, deadline: float) -> None:
         self.leader_id = leader_id
         self.deadline = deadline
+        # A few fetches come first, as in Kafka: for so long as the leader may be silent.
+        self.change_at = deadline
+        self.has_told = False
         self.has_fetched = False
         self.snapshot: Snapshot | None = None
         self.position = 0
         self.head = SnapshotHead()
+
+    def heard_of_leader(self, deadline: float) -> None:
+        """The leader is alive. It may be silent until `deadline`."""
+        self.has_fetched = True
+        self.deadline = deadline
 
     def begin_snapshot(self, snapshot: Snapshot) -> None:
         """Fetch this snapshot from its beginning."""

@@ -36,6 +36,11 @@ class VoterSets:
         return self._sets[-1][1] if self._sets else self.first
 
     @property
+    def older_voters(self) -> list[Voter]:
+        """Those before the newest record, which count again if that is lost."""
+        return self._sets[-2][1] if len(self._sets) > 1 else self.first
+
+    @property
     def offset(self) -> int:
         """Where the newest record with voters is: FORMATTED before the log, NOWHERE without any."""
         return self._sets[-1][0] if self._sets else NOWHERE

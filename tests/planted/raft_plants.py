@@ -49,8 +49,8 @@ FOUND_BY_SEEDS = (
     Plant(
         "a vote is not written before it is given",
         "raft/replica.py",
-        "*((self.node_id,) if self._is_nominee() else ()))\n        self._persist()",
-        "*((self.node_id,) if self._is_nominee() else ()))",
+        "*((self._own_vote(),) if self._is_nominee() else ()))\n        self._persist()",
+        "*((self._own_vote(),) if self._is_nominee() else ()))",
         SEEDS,
     ),
     Plant(
@@ -71,7 +71,7 @@ FOUND_BY_SEEDS = (
         "a leader continues its epoch after a restart",
         "raft/replica.py",
         "self.role = Resigned(self.election_deadline(now), self.other_voter_ids(), [])",
-        "self.role = Candidate(self.election_deadline(now), self.node_id)",
+        "self.role = Candidate(self.election_deadline(now), self._own_vote())",
         SEEDS,
     ),
     Plant(
@@ -112,7 +112,7 @@ FOUND_BY_SEEDS = (
     Plant(
         "an observer asks for votes",
         "raft/polls.py",
-        "deadline = replica.role.deadline if replica.is_voter else NEVER",
+        "deadline = replica.role.deadline if replica.may_lead else NEVER",
         "deadline = replica.role.deadline",
         SEEDS,
     ),

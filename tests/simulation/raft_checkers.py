@@ -8,15 +8,35 @@ from pykafkad.metadata import quorum_states as states
 from pykafkad.metadata.quorum import parse_state
 from pykafkad.raft import forms
 from pykafkad.wire import messages
+from tests.simulation.raft_disk import keys_of
 
 
 class Broken(AssertionError):
     """A promise of the quorum does not hold."""
 
 
+# Messages without a partition.
+FLAT = {
+    messages.ApiVersionsRequest,
+    messages.ApiVersionsResponse,
+    messages.AddRaftVoterRequest,
+    messages.AddRaftVoterResponse,
+    messages.RemoveRaftVoterRequest,
+    messages.RemoveRaftVoterResponse,
+    messages.UpdateRaftVoterRequest,
+    messages.UpdateRaftVoterResponse,
+}
+
+
 def epoch_said_by(message):
     """The epoch that a request or an answer says its sender to be in."""
     kind = type(message)
+    if kind is messages.UpdateRaftVoterRequest:
+        return message.current_leader_epoch
+    if kind is messages.UpdateRaftVoterResponse:
+        return message.current_leader.leader_epoch
+    if kind in FLAT:
+        return 0
     row = forms.only_partition(message)
     if row is None:
         return 0
@@ -30,10 +50,15 @@ def epoch_said_by(message):
 
 
 class Checkers:
-    """`committed` are the end offsets of committed batches, each with the chain of the log up to there."""
+    """`committed` are the end offsets of committed batches, each with the chain of the log up to there. `nodes` are
+    those of the world; `voters` the ids of kraft.version 0. `lost` are disks that are no more, by the id and the
+    directory of their nodes. `changes` counts sets of voters that differ from those before them."""
 
-    def __init__(self, voters):
+    def __init__(self, nodes, voters):
+        self.nodes = nodes
         self.voters = voters
+        self.lost = {}
+        self.changes = 0
         self.leaders = {}
         self.entries = {}
         self.committed = {0: 0}
@@ -84,6 +109,8 @@ class Checkers:
 
     def answered(self, node, request, response):
         """A node answers a request, which may be one for its vote."""
+        if type(response) in (messages.AddRaftVoterResponse, messages.RemoveRaftVoterResponse):
+            self._acknowledged(node, request, response)
         if type(response) is not messages.VoteResponse:
             return
         asked = request.topics[0].partitions[0]
@@ -104,6 +131,64 @@ class Checkers:
         chain = self.entries.setdefault((batch.end_offset, batch.epoch), batch.chain)
         if chain != batch.chain:
             raise Broken(f"another log before offset {batch.end_offset} of epoch {batch.epoch} at node {node.id}")
+        if keys_of(batch.control) is not None:
+            self._voters_appended(node, batch)
+
+    def _voters_appended(self, node, batch):
+        """Two sets of voters that follow each other differ by one voter, so that any two majorities have one in
+        common."""
+        before, after = node.disk.log.voters_before(batch.base_offset)[0], keys_of(batch.control)
+        if before is None:
+            # The voters of the settings. Their directories become known.
+            if self.voters and {each[0] for each in after} != self.voters:
+                raise Broken(f"node {node.id} goes from voters {sorted(self.voters)} to {after}")
+        elif len(before ^ after) > 1 or not after:
+            raise Broken(f"node {node.id} goes from voters {before} to {after}")
+
+    def changes_voters(self, node, values, epoch):
+        """A leader appends other voters: those before them are committed, and something of its epoch is."""
+        log = node.disk.log
+        before, offset = log.voters_before(log.end_offset)
+        after = keys_of(values)
+        if before is None or before == after:
+            return
+        self.changes += 1
+        start = next((each.base_offset for each in log.batches if each.epoch == epoch), log.end_offset)
+        if offset >= self.committed_end or (start >= self.committed_end and start > log.start_offset):
+            raise Broken(
+                f"node {node.id} appends voters {after} in epoch {epoch}, which begins at {start}, after those at "
+                f"{offset}, with {self.committed_end} committed"
+            )
+
+    def _acknowledged(self, node, request, response):
+        """A voter has been added or removed: that is committed."""
+        kind = type(request)
+        if response.error_code or (kind is messages.AddRaftVoterRequest and not request.ack_when_committed):
+            return
+        key = request.voter_id, request.voter_directory_id
+        keys, _ = node.disk.log.voters_before(min(self.committed_end, node.disk.log.end_offset))
+        if (key in keys) != (kind is messages.AddRaftVoterRequest):
+            raise Broken(f"node {node.id} acknowledges a change of voter {key}, and {keys} are committed")
+
+    def snapshot_made(self, node, head):
+        """The voters in a snapshot are those of the log before its end."""
+        keys = node.disk.log.voters_before(node.applied)[0]
+        if keys_of(head) != keys:
+            raise Broken(f"node {node.id} makes a snapshot at {node.applied} with voters {keys_of(head)}, not {keys}")
+
+    def committed_by(self, node):
+        """A leader has raised the high watermark: a majority of the newest voters in its log has that on disk."""
+        end_offset = node.machine.high_watermark
+        log = node.disk.log
+        if node.machine.state != states.LEADER or log.end_offset < end_offset:
+            return
+        keys = log.voters_before(log.end_offset)[0] or {(each, None) for each in self.voters}
+        chain = log.chain_at(end_offset)
+        disks = {**self.lost, **{each.key: each.disk.durable for each in self.nodes}}
+        disks |= {(each.id, None): each.disk.durable for each in self.nodes}
+        holders = [key for key in keys if key in disks and _has(disks[key], end_offset, chain)]
+        if len(holders) * 2 <= len(keys):
+            raise Broken(f"node {node.id} commits {end_offset}, which is on the disks of {holders} only of {set(keys)}")
 
     def truncated(self, node, end_offset):
         """A log was cut: nothing that the node had applied goes."""
@@ -119,8 +204,8 @@ class Checkers:
         if log.start_offset <= end and log.chain_at(end) != self.committed[end]:
             raise Broken(f"node {node.id} leads epoch {epoch} without what is committed up to {end}")
 
-    def applied(self, node, end_offset, nodes):
-        """A node applies what is committed: the same everywhere, and on the disks of a majority."""
+    def applied(self, node, end_offset):
+        """A node applies what is committed: the same everywhere."""
         log = node.disk.log
         for batch in log.batches[log.index_of(node.applied) :]:
             if batch.end_offset > end_offset:
@@ -134,10 +219,6 @@ class Checkers:
             node.applied = batch.end_offset
         if node.applied != end_offset:
             raise Broken(f"node {node.id} is to apply up to {end_offset} and has a log up to {log.end_offset}")
-        chain = self.committed[end_offset]
-        holders = [each for each in nodes if each.id in self.voters and _has(each.disk.durable, end_offset, chain)]
-        if len(holders) * 2 <= len(self.voters):
-            raise Broken(f"offset {end_offset} is committed and on the disks of {len(holders)} voters only")
 
     def loaded(self, node, effect, end_offset, epoch, chain):
         """A node has fetched a whole snapshot."""

@@ -7,18 +7,21 @@ from random import Random
 
 from pykafkad import effects
 from pykafkad.metadata import quorum_states as states, record_codec
+from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.raft import events
 from pykafkad.raft.replica import RaftReplica, Timeouts
 from pykafkad.uuids import ZERO
+from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
-from tests.simulation.raft_disk import RaftDisk
+from tests.simulation.raft_disk import RaftDisk, snapshot_parts
 
 CLUSTER = "simulated-cluster-id-0"
 TIMEOUTS = Timeouts(
     election=0.5, fetch=1.0, request=0.6, retry_backoff=0.1, election_backoff=0.4, fetch_wait=0.4
 )  # fmt: skip
-SNAPSHOT_PART_BYTES = 40
+SNAPSHOT_PART_BYTES = 120
+LISTENER = "CONTROLLER"
 
 
 class Token:
@@ -42,12 +45,15 @@ class OwnAppend:
 class RaftNode:
     """`applied` is how far its state machine is. What belongs to an earlier `life` is dropped."""
 
-    def __init__(self, world, node_id, voter_ids):
+    def __init__(self, world, node_id, voter_ids, *, formatted=(), bootstrap=(), joins=False):
         self.world = world
         self.id = node_id
-        self.directory_id = bytes([node_id]) * 16
+        self.wipes = 0
+        self.port = 1
+        self.joins = joins
+        self.bootstrap = bootstrap
         self.voters = [Voter(each, ZERO, []) for each in voter_ids]
-        self.disk = RaftDisk()
+        self.disk = RaftDisk(formatted)
         self.rate, self.offset = 1.0, node_id * 1000.0
         self.life = 0
         self.machine = None
@@ -63,6 +69,24 @@ class RaftNode:
         self.seen_high_watermark = -1
         self.applied = 0
         self.incoming = b""
+
+    @property
+    def directory_id(self):
+        """Another one after each loss of the disk."""
+        return bytes([self.id]) * 15 + bytes([self.wipes])
+
+    @property
+    def key(self):
+        return self.id, self.directory_id
+
+    def voter(self):
+        """This node as a voter."""
+        return Voter(*self.key, [Endpoint(LISTENER, f"node-{self.id}", self.port)])
+
+    def wipe(self):
+        """The disk is lost, and another one takes its place."""
+        self.wipes += 1
+        self.disk = RaftDisk()
 
     @property
     def is_up(self):
@@ -91,6 +115,9 @@ class RaftNode:
             cluster_id=CLUSTER,
             timeouts=TIMEOUTS,
             state_file=self.disk.state_file,
+            bootstrap=self.bootstrap,
+            endpoints=self.voter().endpoints,
+            joins=self.joins,
         )
         if self.disk.snapshot is not None:
             self.applied = self.seen_high_watermark = self.disk.snapshot.end_offset
@@ -111,9 +138,12 @@ class RaftNode:
             self.paused.append(event)
             return
         self.world.steps += 1
+        before = self.seen_high_watermark
         self.queue += self.machine.step(event, self.now())
         self.world.checkers.stepped(self)
         self.perform()
+        if self.seen_high_watermark > before and not self.queue:
+            self.world.checkers.committed_by(self)
         self.arm()
 
     def arm(self):
@@ -173,7 +203,11 @@ class RaftNode:
         self.disk.state_file = effect.value
 
     def _append_control(self, effect):
-        self.world.checkers.elected(self, effect.epoch)
+        values = [each.value for each in effect.records]
+        if type(values[0]) is messages.LeaderChangeMessage:
+            self.world.checkers.elected(self, effect.epoch)
+        else:
+            self.world.checkers.changes_voters(self, values, effect.epoch)
         self._append(self.batch([record_codec.encode(each) for each in effect.records], effect.epoch, is_control=True))
 
     def batch(self, records, epoch, *, is_control=False, base_offset=None):
@@ -211,12 +245,12 @@ class RaftNode:
             self.step(events.Synced(number))
 
     def _committed(self, effect):
-        self.world.checkers.applied(self, effect.end_offset, self.world.nodes)
+        self.world.checkers.applied(self, effect.end_offset)
 
     def _store_snapshot(self, effect):
         self.incoming = self.incoming[: effect.position] + effect.content
         if effect.is_last:
-            end_offset, epoch, chain = map(int, self.incoming.split()[:3])
+            end_offset, epoch, chain = map(int, snapshot_parts(self.incoming)[1].split()[:3])
             self.world.checkers.loaded(self, effect, end_offset, epoch, chain)
             self.disk.store_snapshot(end_offset, epoch, self.incoming, chain)
             self.applied = end_offset
@@ -230,8 +264,13 @@ class RaftNode:
         if not self.is_up or self.paused is not None or self.queue or not older < self.applied <= disk.synced_end():
             return
         padding = b" " + b"." * self.world.random.choice((0, 10, 100))
-        content = b"%d %d %d" % (self.applied, disk.log.epoch_at(self.applied), disk.log.chain_at(self.applied))
-        self.step(disk.make_snapshot(self.applied, content + padding, begins_log))
+        text = b"%d %d %d" % (self.applied, disk.log.epoch_at(self.applied), disk.log.chain_at(self.applied))
+        head = [messages.SnapshotHeaderRecord(version=0), *self.machine.voter_sets.before(self.applied)]
+        records = [record_codec.encode(record_codec.control_record(each)) for each in head]
+        content = self.batch(records, 0, is_control=True, base_offset=0)
+        content += self.batch([(None, text + padding)], 0, base_offset=len(head))
+        self.world.checkers.snapshot_made(self, head)
+        self.step(disk.make_snapshot(self.applied, content, begins_log))
 
     # Messages.
 
@@ -277,5 +316,7 @@ PERFORM = {
     events.ReplyWithRecords: RaftNode._reply_with_records,
     events.ReplyWithSnapshot: RaftNode._reply_with_snapshot,
     events.StoreSnapshot: RaftNode._store_snapshot,
+    events.Locate: lambda node, effect: None,
+    events.Upgraded: lambda node, effect: None,
     OwnAppend: RaftNode._own_append,
 }

@@ -10,22 +10,54 @@ import heapq
 from random import Random
 
 from pykafkad.metadata import quorum_states as states
-from pykafkad.raft import events
+from pykafkad.metadata.voters import to_record
+from pykafkad.raft import events, forms
 from pykafkad.wire import messages
 from tests.simulation.raft_checkers import Broken, Checkers
 from tests.simulation.raft_disk import RaftDisk
-from tests.simulation.raft_node import RaftNode, Token
+from tests.simulation.raft_node import CLUSTER, RaftNode, Token
 
 FAULT_SECONDS = 8.0
 HEALED_SECONDS = 30.0
 MAX_STEPS = 60_000
 
-FAULTS = ("kill", "power", "pause", "cut", "one-way", "isolate", "clock", "resign", "blackout", "depose", "wipe")
+FAULTS = (
+    "kill",
+    "power",
+    "pause",
+    "cut",
+    "one-way",
+    "isolate",
+    "clock",
+    "resign",
+    "blackout",
+    "depose",
+    "wipe",
+    "move",
+    "add",
+    "remove",
+)
+
+# The voters are those of the settings; or these become those of the log; or those of the log are there from the
+# beginning.
+STATIC, UPGRADED, FORMATTED = "static", "upgraded", "formatted"
 
 # What makes a run harder besides. Each can be left out, as each of the faults.
 CONDITIONS = ("loss", "doubling", "tail", "slow_disk", "snapshot_every", "encodes")
 
-VERSIONS = {"Vote": 2, "BeginQuorumEpoch": 1, "EndQuorumEpoch": 1, "Fetch": 18, "FetchSnapshot": 1}
+VERSIONS = {
+    "Vote": 2,
+    "BeginQuorumEpoch": 1,
+    "EndQuorumEpoch": 1,
+    "Fetch": 18,
+    "FetchSnapshot": 1,
+    "ApiVersions": 4,
+    "AddRaftVoter": 1,
+    "RemoveRaftVoter": 0,
+    "UpdateRaftVoter": 0,
+}
+
+CHANGES = (messages.AddRaftVoterRequest, messages.RemoveRaftVoterRequest)
 
 
 class RaftWorld:
@@ -39,8 +71,10 @@ class RaftWorld:
         self._order = 0
         voter_ids = list(range(1, 1 + random.choice((1, 2, 3, 3, 3, 3, 4, 5, 5))))
         observer_ids = list(range(11, 11 + random.choice((0, 0, 1, 2))))
-        self.checkers = Checkers(set(voter_ids))
-        self.nodes = [RaftNode(self, each, voter_ids) for each in voter_ids + observer_ids]
+        self.kind = random.choice((STATIC, UPGRADED, FORMATTED, FORMATTED))
+        self.nodes = []
+        self.checkers = Checkers(self.nodes, set() if self.kind == FORMATTED else set(voter_ids))
+        self._populate(voter_ids, observer_ids)
         self.by_id = {node.id: node for node in self.nodes}
         self.cut = set()
         # A quarter of the seeds loses and doubles no message.
@@ -58,12 +92,33 @@ class RaftWorld:
         self.propose_every = random.choice((0.03, 0.1, 0.3))
         self.snapshot_every = random.choice((0.1, 0.5, 0.0))
         self.is_healed = False
+        self.wiped_voters = 0
         self.goal = None
         self._value = 0
         if random.random() < 0.5:
             for node in self.nodes:
                 node.rate = random.uniform(0.7, 1.4)
         self._leave_out(without)
+
+    def _populate(self, voter_ids, observer_ids):
+        """Make the nodes. Those of a quorum whose voters are in the log may join it by themselves."""
+        everybody = voter_ids + observer_ids
+        is_formatted = self.kind == FORMATTED
+        for each in everybody:
+            node = RaftNode(
+                self,
+                each,
+                [] if is_formatted else voter_ids,
+                bootstrap=[] if self.kind == STATIC else everybody,
+                joins=self.kind != STATIC and self.random.random() < 0.4,
+            )
+            self.nodes.append(node)
+        if is_formatted:
+            voters = to_record([node.voter() for node in self.nodes if node.id in voter_ids])
+            formatted = (messages.KRaftVersionRecord(version=0, k_raft_version=1), voters)
+            for node in self.nodes:
+                if node.id in voter_ids:
+                    node.disk = RaftDisk(formatted)
 
     def _leave_out(self, names):
         """Run without some of `FAULTS` and `CONDITIONS`, to see what a failure needs."""
@@ -89,6 +144,8 @@ class RaftWorld:
         self.at(0.3, self._propose)
         if self.snapshot_every:
             self.at(0.3, self._snapshot)
+        if self.kind == UPGRADED:
+            self.at(FAULT_SECONDS * self.random.random(), self._upgrade)
         if self.faults:
             self.at(self.random.random(), self._fault)
         self.at(FAULT_SECONDS, self._heal)
@@ -119,14 +176,24 @@ class RaftWorld:
 
     def send(self, node, peer, request, number):
         """A request goes to a peer."""
-        other = self.by_id[peer]
+        other = self.by_id.get(peer)
+        if other is None:
+            # Somebody has told a lie.
+            return
         token = Token(node, number, request)
         request = self._over_the_wire(request)
         for delay in self._delays(node, other):
             self.at(self.time + delay, self._arrives, other, token, node.life, request)
 
     def _arrives(self, other, token, life, request):
-        if other.is_up:
+        if type(request) in CHANGES and not self._is_wise(other, request):
+            return
+        if other.is_up and type(request) is messages.ApiVersionsRequest:
+            feature = messages.ApiVersionsResponse.SupportedFeatureKey(
+                name="kraft.version", min_version=0, max_version=1
+            )
+            self.answer(other, (token, life), messages.ApiVersionsResponse(supported_features=[feature]))
+        elif other.is_up:
             other.step(events.Received((token, life), request))
         elif self.random.random() < 0.5:
             # The connection is refused.
@@ -135,12 +202,15 @@ class RaftWorld:
     def answer(self, node, tagged, response):
         """The answer goes back."""
         token, life = tagged
+        if token.node is None:
+            # An administrator has asked.
+            return
         for delay in self._delays(node, token.node):
             self.at(self.time + delay, self._answered, node, token, life, self._over_the_wire(response))
 
     def _answered(self, node, token, life, response):
         asker = token.node
-        if asker.life == life:
+        if asker is not None and asker.life == life:
             asker.step(events.Answered(node.id, token.number, token.request, response))
 
     def _delays(self, one, other):
@@ -202,12 +272,85 @@ class RaftWorld:
             self.at(self.time + seconds, self._start, node)
 
     def _wipe(self, _, seconds):
-        """An observer begins with an empty disk. A voter must not: others count on what it had."""
-        observers = [node for node in self.nodes if node.id not in self.checkers.voters and node.is_up]
-        if observers:
-            node = self.random.choice(observers)
+        """A node begins with an empty disk. A voter of the settings must not: it is still a voter then, and others
+        count on what it had. Of the other voters most remain."""
+        nodes = [node for node in self.nodes if node.is_up and self._may_lose(node)]
+        if nodes:
+            node = self.random.choice(nodes)
+            self.wiped_voters += node.machine.is_voter
             self._end(node, seconds, loses_power=True)
-            node.disk = RaftDisk()
+            self.checkers.lost[node.key] = node.disk.durable
+            node.wipe()
+
+    def _may_lose(self, victim):
+        """Whether the quorum goes on without this disk: a majority of every set of voters that may count has its
+        disks."""
+        if victim.id in self.checkers.voters or victim.wipes > 200:
+            return False
+        for node in self.nodes:
+            machine = node.machine
+            change = getattr(machine.role, "change", None) if machine else None
+            if change is not None and change.key == victim.key:
+                return False
+            log = node.disk.log
+            newest, offset = log.voters_before(log.end_offset)
+            older, _ = log.voters_before(offset)
+            in_machine = {voter.key for voter in machine.voters} if machine else None
+            if not all(self._is_alive(keys, victim.key) for keys in (newest, older, in_machine) if keys):
+                return False
+        return True
+
+    def _is_alive(self, keys, without=None):
+        """Whether most of these voters have their disks."""
+        return len([each for each in keys if each not in self.checkers.lost and each != without]) * 2 > len(keys)
+
+    # Administrators.
+
+    def _is_wise(self, leader, request):
+        """Whether the request leaves a quorum that can go on: one does not wait for the disks that are lost."""
+        key = request.voter_id, request.voter_directory_id
+        if not leader.is_up or not leader.machine.is_leader:
+            return True
+        keys = {voter.key for voter in leader.machine.voters}
+        if type(request) is messages.RemoveRaftVoterRequest:
+            return key not in keys or self._is_alive(keys - {key})
+        return key not in self.checkers.lost and self._is_alive(keys | {key})
+
+    def _leader(self):
+        """Who thinks that it leads."""
+        return next((node for node in self.nodes if node.is_up and node.machine.is_leader), None)
+
+    def _ask(self, leader, request):
+        self.at(self.time + self.delay, self._arrives, leader, Token(None, 0, request), 0, self._over_the_wire(request))
+
+    def _add(self, node, _):
+        leader = self._leader()
+        if leader is not None:
+            ack_when_committed = self.random.random() < 0.5
+            self._ask(
+                leader, forms.add_voter_request(CLUSTER, node.voter(), 1000, ack_when_committed=ack_when_committed)
+            )
+
+    def _remove(self, *_):
+        leader = self._leader()
+        if leader is not None:
+            # Each second time itself.
+            voters = leader.machine.voters
+            own = [voter for voter in voters if voter.id == leader.id]
+            voter = self.random.choice(own if own and self.random.random() < 0.5 else voters)
+            self._ask(leader, forms.remove_voter_request(CLUSTER, voter.key))
+
+    def _move(self, node, seconds):
+        """A node comes back with another address."""
+        node.port += 1
+        self._end(node, seconds, loses_power=False)
+
+    def _upgrade(self):
+        leader = self._leader()
+        if leader is not None and leader.paused is None:
+            leader.step(events.UpgradeVersion("upgrade", 1))
+        if not self.is_healed:
+            self.at(self.time + 0.5, self._upgrade)
 
     def _blackout(self, _, seconds):
         for node in self.nodes:
@@ -297,4 +440,7 @@ _FAULTS = {
     "blackout": RaftWorld._blackout,
     "depose": RaftWorld._depose,
     "wipe": RaftWorld._wipe,
+    "move": RaftWorld._move,
+    "add": RaftWorld._add,
+    "remove": RaftWorld._remove,
 }

@@ -4,7 +4,7 @@ import pytest
 
 from pykafkad.raft import forms
 from tests.seeds import examples
-from tests.simulation.raft_checkers import Broken
+from tests.simulation.raft_checkers import FLAT, Broken
 from tests.simulation.raft_world import RaftWorld
 
 SEEDS = 60
@@ -27,7 +27,7 @@ class LyingWorld(RaftWorld):
         return message
 
     def _change(self, message):
-        row = forms.only_partition(message)
+        row = message if type(message) in FLAT else forms.only_partition(message)
         if row is None:
             return
         row = self.random.choice([row, row, *(getattr(row, name) for name in NESTED if hasattr(row, name))])
