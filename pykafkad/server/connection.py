@@ -13,6 +13,7 @@ from __future__ import annotations
 from struct import Struct
 
 from pykafkad.server.frame_buffers import GROWTH_BYTES
+from pykafkad.server.greetings import KNOWN_GREETINGS, TLS_GREETING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,12 +74,13 @@ TRANSITIONS = {
 and nothing is served. Draining: nothing more is read; what is in the outbox is offered to the peer once. Closed: the
 transport is gone. `OPEN` is 0, so that the commonest question is `if connection.state`."""
 
-IN_SERVICE, BLOCKED, NO_ROOM, THROTTLED = 1, 2, 4, 8
+IN_SERVICE, BLOCKED, NO_ROOM, THROTTLED, REFUSED = 1, 2, 4, 8, 16
 CAUSES = {
     IN_SERVICE: "a request is in service",
     BLOCKED: "the peer does not read its answers",
     NO_ROOM: "its large batches are not written yet",
     THROTTLED: "its client is over a quota",
+    REFUSED: "its login was refused",
 }
 """Why a connection is muted: one bit each. It is open again when none is left."""
 
@@ -101,13 +103,6 @@ next read would be two copies."""
 
 _SLICE_BYTES = 100
 """What a slice of a file counts in the outbox of a held connection, for its own memory."""
-
-_TLS_GREETING = (b"\x16\x03", "a TLS handshake on a PLAINTEXT listener")
-KNOWN_GREETINGS = (
-    *((method, "an HTTP request") for method in (b"GET ", b"POST", b"HEAD", b"PUT ")),
-    (b"PRI ", "an HTTP/2 preface"),
-    (b"SSH-", "an SSH greeting"),
-)
 
 
 class _Detached:
@@ -217,10 +212,11 @@ class Connection:
         self.local_address = local_address
         self.session = session
 
-    def guard(self, serve: Callable[[Connection, memoryview, int, int], None], max_frame_bytes: int) -> None:
+    def guard(
+        self, serve: Callable[[Connection, memoryview, int, int], None], max_frame_bytes: int, pool: FrameBuffers
+    ) -> None:
         """Hand whole frames to `serve` from now on, and refuse larger ones than that: for the time of a login."""
-        self.serve = serve
-        self.max_frame_bytes = max_frame_bytes
+        self.serve, self.max_frame_bytes, self.pool = serve, max_frame_bytes, pool
 
     def __repr__(self) -> str:
         why = ", ".join(text for cause, text in CAUSES.items() if self._causes & cause)
@@ -240,8 +236,7 @@ class Connection:
         serve = self.serve
         while length - position >= 4:
             size = _SIZE.unpack_from(view, position)[0]
-            if size < 0 or size > self.max_frame_bytes:
-                self._refuse(bytes(view[position : position + 4]), size)
+            if (size < 0 or size > self.max_frame_bytes) and self._refuse(bytes(view[position : position + 4]), size):
                 return
             end = position + 4 + size
             if end > length:
@@ -258,9 +253,9 @@ class Connection:
             self._keep(view, position, length)
 
     def receive_muted(self, view: memoryview, length: int) -> None:
-        """Keep bytes that arrived while a request is in service."""
-        pending = self.pending
-        self.pending = bytes(pending) + bytes(view[:length]) if pending else bytes(view[:length])
+        """Keep bytes that arrived while a request is in service, if any frame is to be taken after it."""
+        if self.max_frame_bytes:
+            self.pending = b"".join((self.pending, view[:length]))
 
     def large_target(self) -> memoryview:
         """Where the next bytes of a frame that is larger than the scratch go."""
@@ -328,19 +323,20 @@ class Connection:
                 self.pending = b""
                 return
         if self.state < DRAINING:
-            self.pending = bytes(view[position:length])
+            self.pending = bytes(view[position:length]) if self.max_frame_bytes else b""
 
-    def _refuse(self, first: bytes, size: int) -> None:
-        for greeting, what in (_TLS_GREETING, *KNOWN_GREETINGS):
+    def _refuse(self, first: bytes, size: int) -> bool:
+        """End the connection because of the frame that begins so; not if its login takes one of that size."""
+        login = None if self.serve == self.owner.serve else self.session.login
+        limit = f"socket.request.max.bytes {self.max_frame_bytes}" if login is None else login.refuse_frame(self, size)
+        if limit is None:
+            return False
+        for greeting, what in (TLS_GREETING, *KNOWN_GREETINGS):
             if first.startswith(greeting):
                 self.close(f"not Kafka's protocol: {what}")
-                return
-        if size < 0:
-            self.close(f"a frame of negative size {size}")
-        else:
-            logs_in = self.serve != self.owner.serve
-            limit = "sasl.server.max.receive.size" if logs_in else "socket.request.max.bytes"
-            self.close(f"a frame of {size} bytes, above {limit} {self.max_frame_bytes}")
+                return True
+        self.close(f"a frame of negative size {size}" if size < 0 else f"a frame of {size} bytes, above {limit}")
+        return True
 
     # --- the request in service ---------------------------------------------------------------------------------
 
@@ -371,6 +367,11 @@ class Connection:
     def throttle(self, is_over_quota: bool) -> None:
         """As long as its client is over a quota, answers leave and nothing more is served."""
         (self._mute if is_over_quota else self._unmute)(THROTTLED)
+
+    def end_reading(self) -> None:
+        """The login was refused: until the connection ends, nothing is served, and nothing that comes is kept."""
+        self.max_frame_bytes = 0
+        self._mute(REFUSED)
 
     # --- bytes out ----------------------------------------------------------------------------------------------
 

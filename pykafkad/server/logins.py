@@ -19,6 +19,7 @@ from pykafkad.sasl.login import Login
 from pykafkad.sasl.offer import Offer
 from pykafkad.sasl.scram import Credential
 from pykafkad.sasl.step import DONE, REFUSED
+from pykafkad.server.login_bytes import SMALL_FRAME_BYTES, LoginBytes
 from pykafkad.server.session import (
     AUTHENTICATE,
     EXPIRED,
@@ -66,7 +67,7 @@ _SASL_AUTHENTICATE = 36
 class Logins:
     """The logins at one listener: `begin` with each connection that it accepted."""
 
-    __slots__ = ("_delay_seconds", "_keys", "dispatcher", "offer", "runtime")
+    __slots__ = ("_delay_seconds", "_keys", "bytes_taken", "dispatcher", "offer", "runtime")
 
     def __init__(
         self,
@@ -79,6 +80,8 @@ class Logins:
         """`image()` holds the users of SCRAM. Raises ConfigError for what the settings of `listener` lack."""
         self.runtime = runtime
         self.dispatcher = dispatcher
+        self.bytes_taken = LoginBytes()
+        """What the strangers of the listener have announced of large tokens."""
         self._delay_seconds = settings.connection_failed_authentication_delay_ms / 1000
 
         def find(mechanism: str, user: str) -> Credential | None:
@@ -118,6 +121,7 @@ class Logins:
         session = connection.session
         session.advance(FAILED)
         assert session.login is not None
+        connection.end_reading()
         reason = session.login.refusal = f"login refused: {problem}"
         call_later = self.runtime.call_later
 
@@ -135,6 +139,7 @@ class Logins:
         """The connection is gone, and its login need not end or expire."""
         self.runtime.timers.cancel((self, connection.id))
         self.runtime.timers.cancel((self, -connection.id))
+        self.bytes_taken.give_back(connection)
 
     def fired(self, key: int) -> None:
         """The login of a connection has expired, or should have ended. Who logs in again at the moment of the expiry
@@ -175,21 +180,42 @@ def prepare(broker: Broker, listener: Listener, found: dict[Listener, Logins]) -
 class ConnectionLogin:
     """The login of one connection, as its session and the handlers of the login's requests see it."""
 
-    __slots__ = ("_login", "_logins", "_usual_frame_bytes", "refusal")
+    __slots__ = ("_login", "_logins", "_usual", "refusal")
 
     def __init__(self, logins: Logins, connection: Connection) -> None:
         self.refusal: str | None = None
         """Why it was refused, also where the client ends the connection first; None while it was not."""
         self._logins = logins
         self._login = Login(logins.offer)
-        self._usual_frame_bytes = connection.max_frame_bytes
+        self._usual = connection.max_frame_bytes, connection.pool
         self._guard(connection)
 
+    @property
+    def _max_bytes(self) -> int:
+        return min(self._logins.offer.max_receive_bytes, self._usual[0])
+
     def _guard(self, connection: Connection) -> None:
-        connection.guard(self.serve, min(self._logins.offer.max_receive_bytes, self._usual_frame_bytes))
+        """Take a stranger's small frames. One who has logged in before may hold what Kafka lets everybody hold."""
+        size = self._max_bytes if self.has_succeeded else min(self._max_bytes, SMALL_FRAME_BYTES)
+        connection.guard(self.serve, size, self._logins.bytes_taken.buffers)
+
+    def refuse_frame(self, connection: Connection, size: int) -> str | None:
+        """What a frame of `size` bytes is above, which is not small; None if it may come. A token is as large as the
+        settings allow, and nothing else is."""
+        if connection.session.stage not in (AUTHENTICATE, TOKENS):
+            return f"the {connection.max_frame_bytes} of a login"
+        if not 0 <= size <= self._max_bytes:
+            return f"sasl.server.max.receive.size {self._max_bytes}"
+        bytes_taken = self._logins.bytes_taken
+        bytes_taken.take(connection, size)
+        connection.guard(self.serve, size, bytes_taken.buffers)
+        return None
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
         """Serve the frame `view[start:end]` of a connection that has not logged in, or logs in again."""
+        if end - start > SMALL_FRAME_BYTES and not self.has_succeeded:
+            self._logins.bytes_taken.give_back(connection)
+            self._guard(connection)
         stage = connection.session.stage
         if stage is TOKENS:
             self._take_frame(connection, bytes(view[start:end]))
@@ -271,7 +297,7 @@ class ConnectionLogin:
             assert self._login.principal is not None
             session.identify(self._login.principal)
             session.advance(READY)
-            connection.guard(connection.owner.serve, self._usual_frame_bytes)
+            connection.guard(connection.owner.serve, *self._usual)
             if self._login.session_lifetime_ms is not None:
                 self._logins.expire_later(connection, self._login.session_lifetime_ms)
         return step

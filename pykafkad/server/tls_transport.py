@@ -14,7 +14,7 @@ import ssl
 
 from pykafkad.log.file_slice import FileSlice
 from pykafkad.server.certificate_names import subject
-from pykafkad.server.connection import KNOWN_GREETINGS
+from pykafkad.server.greetings import KNOWN_GREETINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ PLANTS = (
     Plant(
         "a frame of any length is read",
         "server/connection.py",
-        "if size < 0 or size > self.max_frame_bytes:\n    self._refuse",
-        "if size < 0:\n    self._refuse",
+        "if (size < 0 or size > self.max_frame_bytes) and self._refuse(",
+        "if size < 0 and self._refuse(",
         CONNECTION,
     ),
     Plant(

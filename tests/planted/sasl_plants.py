@@ -12,6 +12,7 @@ OAUTH = ("tests/sasl/test_oauthbearer.py",)
 RULES = ("tests/sasl/test_token_rules.py",)
 UNSECURED = ("tests/sasl/test_unsecured_jws.py",)
 LOGINS = ("tests/server/test_logins.py",)
+LOGIN_BYTES = ("tests/server/test_login_bytes.py",)
 LOGIN_SETTINGS = ("tests/server/test_login_settings.py",)
 USERS = ("tests/cli/test_users.py",)
 
@@ -264,14 +265,49 @@ PLANTS = (
     Plant(
         "a stranger may send frames of any size",
         "server/logins.py",
-        "min(self._logins.offer.max_receive_bytes, self._usual_frame_bytes)",
-        "self._usual_frame_bytes",
+        "min(self._logins.offer.max_receive_bytes, self._usual[0])",
+        "self._usual[0]",
         LOGINS,
+    ),
+    Plant(
+        "a stranger's large token counts for nobody",
+        "server/logins.py",
+        "bytes_taken.take(connection, size)",
+        "pass",
+        LOGIN_BYTES,
+    ),
+    Plant(
+        "a large token counts on when it is whole",
+        "server/logins.py",
+        "if end - start > SMALL_FRAME_BYTES and not self.has_succeeded:",
+        "if False:",
+        LOGIN_BYTES,
+    ),
+    Plant(
+        "a large token of one who has gone counts on",
+        "server/logins.py",
+        "self.runtime.timers.cancel((self, -connection.id))\nself.bytes_taken.give_back(connection)",
+        "self.runtime.timers.cancel((self, -connection.id))",
+        LOGIN_BYTES,
+    ),
+    Plant(
+        "the stranger that came last makes room for large tokens",
+        "server/login_bytes.py",
+        "oldest = next(iter(most))",
+        "oldest = next(reversed(most))",
+        LOGIN_BYTES,
+    ),
+    Plant(
+        "what comes behind a refused login is kept",
+        "server/connection.py",
+        "self.max_frame_bytes = 0",
+        "pass",
+        LOGIN_BYTES,
     ),
     Plant(
         "small frames stay the limit after the login",
         "server/logins.py",
-        "connection.guard(connection.owner.serve, self._usual_frame_bytes)",
+        "connection.guard(connection.owner.serve, *self._usual)",
         "pass",
         LOGINS,
     ),

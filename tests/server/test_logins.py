@@ -15,6 +15,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.sasl.scram import HASHES
 from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.login_bytes import SMALL_FRAME_BYTES
 from pykafkad.server.logins import LAST_WORD_SECONDS, LOGIN_SECONDS
 from pykafkad.server.session import EXPIRED, HANDSHAKE, READY, TOKENS, VERSIONS
 from pykafkad.wire import messages
@@ -45,7 +46,7 @@ def test_who_has_logged_in_is_served_as_its_principal(world: Any, mechanism: str
     peer = world.connect()
     session = peer.connection.session
     assert session.stage is VERSIONS and session.fast_paths == {}
-    assert peer.connection.max_frame_bytes == 512 * 1024
+    assert peer.connection.max_frame_bytes == SMALL_FRAME_BYTES
     assert peer.ask(messages.ApiVersionsRequest(), 2).error_code == 0
     assert session.stage is HANDSHAKE
     answer = log_in(peer, mechanism, version=version)
@@ -192,8 +193,12 @@ def test_between_handshake_and_success_unreadable_requests_end_the_connection(wo
 
 
 def test_a_stranger_cannot_send_large_frames(world: Any) -> None:
-    """`sasl.server.max.receive.size` is the limit until the login is done."""
+    """`sasl.server.max.receive.size` is the limit of tokens, and few bytes that of what comes before them."""
     peer = world.connect()
+    peer.send_bytes(struct.pack(">i", SMALL_FRAME_BYTES + 1))
+    assert peer.closed == "a frame of 4097 bytes, above the 4096 of a login"
+    peer = world.connect()
+    assert handshake(peer, "PLAIN").error_code == 0
     peer.send_bytes(struct.pack(">i", 512 * 1024 + 1))
     assert "above sasl.server.max.receive.size 524288" in peer.closed
     peer = world.connect()
