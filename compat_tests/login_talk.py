@@ -22,6 +22,8 @@ class Talk:
     def __init__(self, guarded: HasBootstrap, title: str) -> None:
         self._connection = Connection(guarded.bootstrap)
         self.told = [title]
+        self.lifetime_unit_ms = 1
+        """The lifetimes of logins are noted in whole units."""
 
     def ask(self, api: str, version: int, /, **fields: Any) -> Any:
         """Send a request and note its answer."""
@@ -36,7 +38,8 @@ class Talk:
         elif api == "Metadata" and answer != CLOSED:
             shown = f"{len(answer.brokers)} brokers"
         elif getattr(answer, "auth_bytes", b"").startswith((b"r=", b"v=")):
-            shown = f"{bytes(answer.auth_bytes[:2])!r} {answer.error_code} {answer.session_lifetime_ms}"
+            lifetime = round(answer.session_lifetime_ms / self.lifetime_unit_ms)
+            shown = f"{bytes(answer.auth_bytes[:2])!r} {answer.error_code} {lifetime}"
         self.told.append(f"{api} {version}: {shown}")
         return answer
 
@@ -69,7 +72,16 @@ class Talk:
         self._connection.close()
         return self.told
 
-    def log_in(self, mechanism: str, user: str, password: str, version: int = 2, handshake: int = 1) -> None:
+    def log_in(
+        self,
+        mechanism: str,
+        user: str,
+        password: str,
+        version: int = 2,
+        handshake: int = 1,
+        *,
+        extension: str = "",
+    ) -> None:
         """A whole login."""
         self.ask("SaslHandshake", handshake, mechanism=mechanism)
 
@@ -82,6 +94,6 @@ class Talk:
         if mechanism == "PLAIN":
             token(f"\0{user}\0{password}".encode())
             return
-        client = ScramClient(HASHES[mechanism], user, password)
+        client = ScramClient(HASHES[mechanism], user, password, extension=extension)
         if first := token(client.first()):
             token(client.final(first))

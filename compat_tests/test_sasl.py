@@ -22,7 +22,7 @@ from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import AGAINST, assert_no_bug_logged
 from compat_tests.login_talk import Talk
 from compat_tests.samples import wait_until
-from compat_tests.scenarios.exchange import Exchange, part
+from compat_tests.scenarios.exchange import Exchange, part, versions
 from pykafkad.metadata.credentials import NUMBERS
 from pykafkad.sasl.scram import HASHES
 from tests.sasl.client import ScramClient
@@ -207,7 +207,25 @@ def renewals(guarded: Guarded) -> Iterator[Talk]:
     yield talk
 
 
-@pytest.mark.parametrize("talks", [logins, stages, renewals], ids=lambda talks: talks.__name__)
+def without_tokens(guarded: Guarded) -> Iterator[Talk]:
+    """Requests about delegation tokens to a broker without `delegation.token.secret.key`."""
+    owner = part("DescribeDelegationToken", "DescribeDelegationTokenOwner", principal_type="User", principal_name="x")
+    for api, forms in (
+        ("CreateDelegationToken", ({}, {"owner_principal_type": "User", "owner_principal_name": "bob"},
+                                   {"owner_principal_type": None, "owner_principal_name": "bob"})),
+        ("RenewDelegationToken", ({"hmac": b""}, {"hmac": b"x"})),
+        ("ExpireDelegationToken", ({"hmac": b""}, {"hmac": b"x", "expiry_time_period_ms": -1})),
+        ("DescribeDelegationToken", ({"owners": None}, {"owners": []}, {"owners": [owner]})),
+    ):  # fmt: skip
+        for version in versions(api):
+            talk = Talk(guarded, f"{api} {version}")
+            talk.log_in("PLAIN", "alice", "alice-secret")
+            for fields in forms:
+                talk.ask(api, version, **fields)
+            yield talk
+
+
+@pytest.mark.parametrize("talks", [logins, stages, renewals, without_tokens], ids=lambda talks: talks.__name__)
 def test_answers_are_kafkas(guarded_kafka: Guarded, guarded_pykafkad: Guarded, talks: Any) -> None:
     """Every login in both brokers: each answer, and when the connection ends."""
     ours = [talk.close() for talk in talks(guarded_pykafkad)]

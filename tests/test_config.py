@@ -268,7 +268,6 @@ def test_policies_are_warned_about(name: str) -> None:
 def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told_together() -> None:
     """What is set to its default changes nothing, whoever might notice it."""
     noticed = {
-        "delegation.token.secret.key": "5",
         "sasl.kerberos.principal.to.local.rules": "a",
         "ssl.provider": "SunJSSE",
     }
@@ -277,7 +276,7 @@ def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told
         "replica.fetch.max.bytes": "5",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "ssl.endpoint.identification.algorithm": "https",
-        "delegation.token.max.lifetime.ms": "604800000",
+        "transaction.two.phase.commit.enable": "false",
     }
     settings = from_properties(noticed)
     assert settings.warnings == [f"test:1: {name} has no effect in this version of pykafkad" for name in noticed]

@@ -47,8 +47,8 @@ class Rule(namedtuple("Rule", ("operation", "resource_type", "names", "answer", 
 
     `names` are the fields of the request with the names or topic ids of the resources, as paths with dots. It is empty
     for the cluster, and for names that are not in the request. `answer` is how the answer shows a refusal, `error` its
-    code. `instead` is a pair (operation, resource type) that suffices too: on the cluster, or else on any resource of
-    that type. `when` says in words for which requests the rule counts (empty: all).
+    code. `instead` is a pair (operation, resource type) that suffices too: on the cluster, on any topic, or on the user
+    whom the handler names. `when` says in words for which requests the rule counts (empty: all).
     """
 
     __slots__ = ()
@@ -67,7 +67,7 @@ class Rule(namedtuple("Rule", ("operation", "resource_type", "names", "answer", 
 
         text = words(self.operation, self.resource_type)
         if self.instead is not None:
-            other = words(*self.instead) if self.instead[1] == "Cluster" else f"{self.instead[0]} on any topic"
+            other = f"{self.instead[0]} on any topic" if self.instead[1] == "Topic" else words(*self.instead)
             text += f" or {other}"
         return f"{text} ({self.when})" if self.when else text
 
@@ -97,14 +97,15 @@ def needs(
     return Rule(operation, resource_type, names, answer, instead, error or ERRORS[resource_type], when)
 
 
-def may(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> bool:
-    """Whether the caller may do what `rule` needs on the resource of that name."""
+def may(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME, user: str | None = None) -> bool:
+    """Whether the caller may do what `rule` needs on the resource of that name, or what suffices too; on `user`, if
+    that is on a user."""
     if ctx.allowed(rule.operation, rule.resource_type, name):
         return True
     if rule.instead is None:
         return False
     operation, resource_type = rule.instead
-    return ctx.allowed(operation, resource_type, CLUSTER_NAME if resource_type == "Cluster" else None)
+    return ctx.allowed(operation, resource_type, CLUSTER_NAME if resource_type == "Cluster" else user)
 
 
 def refusal(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> int:

@@ -81,6 +81,10 @@ if TYPE_CHECKING:
             """What the listener offers."""
 
         @property
+        def is_by_token(self) -> bool:
+            """Whether the client has logged in with a delegation token."""
+
+        @property
         def session_lifetime_ms(self) -> int:
             """How long a login that has succeeded counts; 0: until the connection ends."""
 
@@ -127,6 +131,9 @@ if TYPE_CHECKING:
 
     Job = Callable[[], Any]
 
+
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of everybody who did not log in, as on every PLAINTEXT listener."""
 
 ReplyToken = namedtuple("ReplyToken", ("connection_id", "sequence"))
 ReplyToken.__doc__ = """Identifies one request whose answer comes later. Machines hold tokens, never connections."""
@@ -180,6 +187,11 @@ class NodeContext:
     @property
     def client_host(self) -> str:
         """The caller's address, after a slash."""
+        raise NotImplementedError
+
+    @property
+    def may_ask_for_tokens(self) -> bool:
+        """Whether the caller is authenticated by SASL or by a TLS certificate, and not by a delegation token."""
         raise NotImplementedError
 
     def not_offered(self, what: str) -> None:
@@ -277,6 +289,12 @@ class Context(NodeContext):
     def login(self) -> Login | None:
         """The login by SASL of the caller's connection; None on a listener without SASL."""
         return self.connection.session.login
+
+    @property
+    def may_ask_for_tokens(self) -> bool:
+        """Whether the caller is authenticated by SASL or by a TLS certificate, and not by a delegation token."""
+        session = self.connection.session
+        return session.principal != ANONYMOUS if session.login is None else not session.login.is_by_token
 
     @property
     def listener(self) -> str:

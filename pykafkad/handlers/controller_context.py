@@ -43,11 +43,21 @@ class ControllerRequest:
     """A client's request that the controller decides.
 
     `message` is a request in `version` of the API `key`. `principal`, `client_address` and `listener` (its name)
-    describe the caller. The controller answers with `token`. `mutations` counts the partitions that it changes; None
-    where no quota counts.
+    describe the caller; `may_ask_for_tokens` says whether it has a login of its own. The controller answers with
+    `token`. `mutations` counts the partitions that it changes; None where no quota counts.
     """
 
-    __slots__ = ("client_address", "key", "listener", "message", "mutations", "principal", "token", "version")
+    __slots__ = (
+        "client_address",
+        "key",
+        "listener",
+        "may_ask_for_tokens",
+        "message",
+        "mutations",
+        "principal",
+        "token",
+        "version",
+    )
 
     def __init__(
         self,
@@ -59,6 +69,7 @@ class ControllerRequest:
         listener: str,
         token: object,
         mutations: MutationQuota | None = None,
+        may_ask_for_tokens: bool = False,
     ) -> None:
         self.key = key
         self.version = version
@@ -68,6 +79,7 @@ class ControllerRequest:
         self.listener = listener
         self.token = token
         self.mutations = mutations
+        self.may_ask_for_tokens = may_ask_for_tokens
 
 
 class ControllerServices:
@@ -135,6 +147,11 @@ class ControllerContext(NodeContext):
     def client_host(self) -> str:
         """The caller's address, after a slash."""
         return f"/{self._request.client_address}"
+
+    @property
+    def may_ask_for_tokens(self) -> bool:
+        """Whether the caller is authenticated by SASL or by a TLS certificate, and not by a delegation token."""
+        return self._request.may_ask_for_tokens
 
     @property
     def listener(self) -> str:

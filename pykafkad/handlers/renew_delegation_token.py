@@ -1,24 +1,33 @@
 """RenewDelegationToken, versions 1 and 2.
 
-Only for callers that are authenticated by SASL or by a TLS certificate. Any other caller gets
-DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+Moves the expiry of the token with this HMAC: `renew_period_ms` from now, or `delegation.token.expiry.time.ms` where
+that is sooner or the period is not positive, and never after the token's longest life. Its owner and its renewers may
+do it; anybody else gets DELEGATION_TOKEN_OWNER_MISMATCH. A token that has expired is DELEGATION_TOKEN_EXPIRED, no
+token's HMAC is DELEGATION_TOKEN_NOT_FOUND. Without `delegation.token.secret.key` it is DELEGATION_TOKEN_AUTH_DISABLED.
+A caller without a login of its own, by SASL or by a TLS certificate, gets DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 
-Gaps: there are no tokens yet, so every caller is refused.
+Gaps: none.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers import token_requests
+from pykafkad.metadata import events
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
 
 
-def handle(ctx: Context, request: messages.RenewDelegationTokenRequest) -> object:
-    """Always a refusal."""
-    ctx.not_offered("delegation tokens")
-    return messages.RenewDelegationTokenResponse(
-        error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1
+def handle(ctx: Context | ControllerContext, request: messages.RenewDelegationTokenRequest) -> object:
+    """Submits the new expiry to the controller."""
+    if not token_requests.may_ask(ctx):
+        return messages.RenewDelegationTokenResponse(
+            error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=token_requests.NO_TIME_MS
+        )
+    return ctx.controller.submit(
+        events.RenewDelegationToken(ctx.token, ctx.now_ms, ctx.principal, bytes(request.hmac), request.renew_period_ms)
     )

@@ -12,7 +12,7 @@ learns who exists.
 A token of OAUTHBEARER that does not count is answered without an error, by a JSON text of the exchange; the error
 follows when the client has said that it has read it (RFC 7628).
 
-Gaps: no GSSAPI, no delegation tokens.
+Gaps: no GSSAPI.
 """
 
 from __future__ import annotations

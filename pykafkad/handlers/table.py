@@ -109,8 +109,7 @@ _LOGIN_STAGES = {
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_SOME_MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; no GSSAPI and delegation tokens yet"
-_NO_TOKENS = "no delegation tokens yet: every caller is refused"
+_SOME_MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; no GSSAPI yet"
 _QUORUM_OF_ONE = (
     "answered on a controller's listener; here controller and broker are one process and send each other nothing"
 )
@@ -189,10 +188,10 @@ ROWS: tuple[Api, ...] = (
     _row(35, "DescribeLogDirs", "1-5"),
     _row(36, "SaslAuthenticate", "0-2", _SOME_MECHANISMS),
     _row(37, "CreatePartitions", "0-3"),
-    _row(38, "CreateDelegationToken", "1-3", _NO_TOKENS),
-    _row(39, "RenewDelegationToken", "1-2", _NO_TOKENS),
-    _row(40, "ExpireDelegationToken", "1-2", _NO_TOKENS),
-    _row(41, "DescribeDelegationToken", "1-3", _NO_TOKENS),
+    _row(38, "CreateDelegationToken", "1-3"),
+    _row(39, "RenewDelegationToken", "1-2"),
+    _row(40, "ExpireDelegationToken", "1-2"),
+    _row(41, "DescribeDelegationToken", "1-3"),
     _row(42, "DeleteGroups", "0-2"),
     _row(43, "ElectLeaders", "0-2"),
     _row(44, "IncrementalAlterConfigs", "0-1", "one broker logger, `root`, where Kafka has one per class"),

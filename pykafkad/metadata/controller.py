@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.delegation_tokens import TokensByHmac
 
     Effects = list[object]
     Steps = Generator[None, None, Effects]
@@ -41,7 +42,7 @@ class Controller:
     """The controller of node `node_id`. `settings` are the broker's, for defaults. `random` places replicas and makes
     ids."""
 
-    __slots__ = ("cluster_id", "image", "node_id", "random", "settings")
+    __slots__ = ("_tokens", "cluster_id", "image", "node_id", "random", "settings")
 
     def __init__(self, node_id: int, cluster_id: str, settings: Settings, image: Image, random: Random) -> None:
         self.node_id = node_id
@@ -49,6 +50,7 @@ class Controller:
         self.settings = settings
         self.image = image
         self.random = random
+        self._tokens: TokensByHmac | None = None
 
     def step(self, event: object, now: float, now_ms: int) -> Effects:
         """The effects of one event of `events.py`."""
@@ -259,6 +261,36 @@ class Controller:
 
         return _finish(event.token, *credentials.alter(event.deletions, event.upsertions, self.image))
 
+    # ---- delegation tokens
+
+    def _create_delegation_token(self, event: events.CreateDelegationToken) -> Effects:
+        from pykafkad.metadata import delegation_tokens
+
+        return _finish(event.token, *delegation_tokens.create(event, self.image, self.settings, self.random))
+
+    def _renew_delegation_token(self, event: events.RenewDelegationToken) -> Effects:
+        from pykafkad.metadata import delegation_tokens
+
+        return _finish(event.token, *delegation_tokens.renew(event, self.image, self.settings, self._tokens_by_hmac()))
+
+    def _expire_delegation_token(self, event: events.ExpireDelegationToken) -> Effects:
+        from pykafkad.metadata import delegation_tokens
+
+        return _finish(event.token, *delegation_tokens.expire(event, self.image, self.settings, self._tokens_by_hmac()))
+
+    def _remove_expired_tokens(self, event: events.RemoveExpiredTokens) -> Effects:
+        from pykafkad.metadata import delegation_tokens
+
+        records = delegation_tokens.remove_expired(self.image, event.now_ms)
+        return _finish(event.token, records, len(records))
+
+    def _tokens_by_hmac(self) -> TokensByHmac:
+        if self._tokens is None:
+            from pykafkad.metadata.delegation_tokens import TokensByHmac
+
+            self._tokens = TokensByHmac(self.image, self.settings.delegation_token_secret_key or "")
+        return self._tokens
+
     # ---- producer ids
 
     def _allocate_producer_ids(self, event: events.AllocateProducerIds) -> Effects:
@@ -319,5 +351,9 @@ _STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.DeleteAcls: Controller._delete_acls,
     events.AlterClientQuotas: Controller._alter_client_quotas,
     events.AlterUserScramCredentials: Controller._alter_scram_credentials,
+    events.CreateDelegationToken: Controller._create_delegation_token,
+    events.RenewDelegationToken: Controller._renew_delegation_token,
+    events.ExpireDelegationToken: Controller._expire_delegation_token,
+    events.RemoveExpiredTokens: Controller._remove_expired_tokens,
     events.AllocateProducerIds: Controller._allocate_producer_ids,
 }

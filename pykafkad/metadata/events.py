@@ -336,3 +336,67 @@ class AlterUserScramCredentials:
         self.token = token
         self.deletions = deletions
         self.upsertions = upsertions
+
+
+class CreateDelegationToken:
+    """Make a delegation token at `now_ms`, in milliseconds since 1970.
+
+    `owner` and each of `renewers` are pairs of type and name, `requester` is who asks ("User:alice"). A
+    `max_lifetime_ms` that is not positive means the longest that the settings allow. `names_requester` says whether the
+    version of the response has the requester."""
+
+    __slots__ = ("max_lifetime_ms", "names_requester", "now_ms", "owner", "renewers", "requester", "token")
+
+    def __init__(
+        self,
+        token: object,
+        now_ms: int,
+        owner: tuple[str, str],
+        requester: str,
+        renewers: list[tuple[str, str]],
+        max_lifetime_ms: int,
+        names_requester: bool,
+    ) -> None:
+        self.token = token
+        self.now_ms = now_ms
+        self.owner = owner
+        self.requester = requester
+        self.renewers = renewers
+        self.max_lifetime_ms = max_lifetime_ms
+        self.names_requester = names_requester
+
+
+class RenewDelegationToken:
+    """Move the expiry of the delegation token with this HMAC to `period_ms` after `now_ms`, or by the settings."""
+
+    __slots__ = ("hmac", "now_ms", "period_ms", "requester", "token")
+
+    def __init__(self, token: object, now_ms: int, requester: str, hmac: bytes, period_ms: int) -> None:
+        self.token = token
+        self.now_ms = now_ms
+        self.requester = requester
+        self.hmac = hmac
+        self.period_ms = period_ms
+
+
+class ExpireDelegationToken:
+    """Let the delegation token with this HMAC expire `period_ms` after `now_ms`; a negative period ends it at once."""
+
+    __slots__ = ("hmac", "now_ms", "period_ms", "requester", "token")
+
+    def __init__(self, token: object, now_ms: int, requester: str, hmac: bytes, period_ms: int) -> None:
+        self.token = token
+        self.now_ms = now_ms
+        self.requester = requester
+        self.hmac = hmac
+        self.period_ms = period_ms
+
+
+class RemoveExpiredTokens:
+    """Remove delegation tokens that have expired at `now_ms`. The token is told how many."""
+
+    __slots__ = ("now_ms", "token")
+
+    def __init__(self, token: object, now_ms: int) -> None:
+        self.token = token
+        self.now_ms = now_ms

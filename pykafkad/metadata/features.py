@@ -47,10 +47,11 @@ SUPPORTED = {
 RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 LATEST_LEVEL = RECORD_CHANGES[-1]
 
-# The first levels of metadata.version with SCRAM credentials, transactions, controller registrations, eligible leader
-# replicas, and cordoned directories.
+# The first levels of metadata.version with SCRAM credentials, transactions, delegation tokens, controller
+# registrations, eligible leader replicas, and cordoned directories.
 SCRAM_SINCE = 11
 TRANSACTIONS_SINCE = 13
+TOKENS_SINCE = 14
 CONTROLLERS_SINCE = 15
 ELR_SINCE = 23
 CORDONED_SINCE = 30

@@ -21,7 +21,15 @@ LEAST_PAUSE_SECONDS = 1.0
 class Login:
     """`may_begin`, `choose` and then `step` with each token, as often as the client asks."""
 
-    __slots__ = ("_began_again_at", "_exchange", "_mechanism", "_offer", "principal", "session_lifetime_ms")
+    __slots__ = (
+        "_began_again_at",
+        "_exchange",
+        "_mechanism",
+        "_offer",
+        "is_by_token",
+        "principal",
+        "session_lifetime_ms",
+    )
 
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
@@ -30,6 +38,8 @@ class Login:
         self._began_again_at: float | None = None
         self.principal: str | None = None
         """Who has logged in ("User:alice"); None before the first login."""
+        self.is_by_token = False
+        """Whether the last login was by a delegation token."""
         self.session_lifetime_ms: int | None = None
         """How long the last login counts; None: until the connection ends."""
 
@@ -73,6 +83,7 @@ class Login:
                 old, new = (each.replace(":", ".", 1) for each in (self.principal or "", principal))
                 return Step(REFUSED, problem=f"Cannot change principals during re-authentication from {old}: {new}")
             self.principal = principal
+            self.is_by_token = exchange.is_by_token
             self.session_lifetime_ms = self._offer.session_lifetime_ms(mechanism, exchange.expires_ms)
         if step.outcome in (DONE, REFUSED):
             self._exchange = None

@@ -39,6 +39,9 @@ class OAuthBearer:
 
     __slots__ = ("_problem", "_tell", "_validate", "expires_ms", "user")
 
+    is_by_token = False
+    """An issuer's token is a login of its own; delegation tokens are others, and log in by SCRAM."""
+
     def __init__(self, validate: Validate, tell: Callable[[str], object]) -> None:
         """`tell` takes the reason why a token is refused, for the broker's log."""
         self._validate = validate

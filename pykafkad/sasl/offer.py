@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.sasl.oauthbearer import OAuthBearer, Validate
-    from pykafkad.sasl.scram import Credential
+    from pykafkad.sasl.scram import Credential, Token
     from pykafkad.sasl.token_rules import OpenKeys
 
     FindCredential = Callable[[str, str], Credential | None]
     """`find(mechanism, user)`: the credential of a user for SCRAM-SHA-256 or SCRAM-SHA-512."""
+    FindToken = Callable[[str, str], Token | None]
+    """`find(mechanism, token_id)`: a delegation token, for one of these."""
 
 PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
@@ -48,6 +50,7 @@ class Offer:
 
     __slots__ = (
         "_find",
+        "_find_token",
         "_max_reauth_ms",
         "_now_ms",
         "_own_secret",
@@ -69,12 +72,15 @@ class Offer:
         now_ms: Callable[[], int],
         tell: Callable[[str], object],
         open_keys: OpenKeys,
+        find_token: FindToken | None = None,
     ) -> None:
         """Reads the settings for `listener`. `random_bytes(n)` gives bytes that nobody can guess, `now_ms()` is the
         time since 1970, `tell` takes the reason why a token is refused, for the broker's log, and `open_keys` reads
-        the keys of who signs tokens. Raises ConfigError, and StartFailure where there are no keys."""
+        the keys of who signs tokens. Without `find_token` there are no delegation tokens. Raises ConfigError, and
+        StartFailure where there are no keys."""
         read = ListenerSettings(settings, listener)
         self._find = find
+        self._find_token = find_token
         self._random_bytes = random_bytes
         self._settings = settings
         self._own_secret = random_bytes(SECRET_BYTES)
@@ -110,12 +116,16 @@ class Offer:
 
             assert self._validate is not None
             return OAuthBearer(self._validate, self._tell)
-        find = self._find
+        find, find_token = self._find, self._find_token
         nonce = self._random_bytes(_NONCE_BYTES).hex()
         # Once the cluster has one, it is the same at all listeners and after each start.
         secret = self._settings.pykafkad_sasl_scram_secret
         return Scram(
-            mechanism, lambda user: find(mechanism, user), nonce, secret.encode() if secret else self._own_secret
+            mechanism,
+            lambda user: find(mechanism, user),
+            nonce,
+            secret.encode() if secret else self._own_secret,
+            None if find_token is None else lambda token_id: find_token(mechanism, token_id),
         )
 
     def session_lifetime_ms(self, mechanism: str, expires_ms: int | None) -> int | None:

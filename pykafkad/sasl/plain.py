@@ -22,6 +22,9 @@ class Plain:
     expires_ms = None
     """A password does not expire."""
 
+    is_by_token = False
+    """Delegation tokens log in by SCRAM."""
+
     def __init__(self, passwords: Mapping[str, bytes]) -> None:
         """`passwords` are those of all users, in UTF-8."""
         self._passwords = passwords

@@ -2,8 +2,11 @@
 
 The password itself is never sent. The broker knows a salt, a number of iterations and two keys for each user
 (`Credential`). A user that does not exist gets a salt too, the same each time, and is refused at the end, so that
-nobody can find out who exists. Kafka refuses such a user at once. Delegation tokens
-(`tokenauth=true`) are not known.
+nobody can find out who exists. Kafka refuses such a user at once.
+
+A delegation token logs in by the same messages: the extension `tokenauth=true` says that the name is a token's id, and
+the password is its HMAC in base64. The caller is the owner of the token. An id that does not exist is refused at once,
+as in Kafka: ids are random, so nobody can try them.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ USUAL_ITERATIONS = 4096
 Credential = namedtuple("Credential", ("salt", "stored_key", "server_key", "iterations"))
 Credential.__doc__ = """What the broker knows of a user's password."""
 
+Token = namedtuple("Token", ("credential", "owner", "expires_ms"))
+Token.__doc__ = """A delegation token: the credential of its HMAC, the name of its owner, and when it ends, in
+milliseconds since 1970."""
+
 TOKEN_BYTES_MAX = 4 * 1024
 """No client's message is as long; extensions (RFC 5802, section 5.1) would be looked at one by one."""
 
@@ -40,37 +47,47 @@ _OTHER_ID = Step(
 
 
 class Scram:
-    """One exchange of two tokens. `user` is the name of who has logged in."""
+    """One exchange of two tokens. `user` is the name of who has logged in, `is_by_token` whether by a delegation token,
+    and `expires_ms` when that ends. A password does not expire (None)."""
 
     __slots__ = (
         "_bare",
         "_credential",
         "_find",
+        "_find_token",
         "_gs2_header",
         "_hash",
         "_is_known",
         "_nonce",
         "_secret",
         "_server_first",
+        "expires_ms",
+        "is_by_token",
         "user",
     )
 
-    expires_ms = None
-    """A password does not expire."""
-
     def __init__(
-        self, mechanism: str, find: Callable[[str], Credential | None], server_nonce: str, secret: bytes
+        self,
+        mechanism: str,
+        find: Callable[[str], Credential | None],
+        server_nonce: str,
+        secret: bytes,
+        find_token: Callable[[str], Token | None] | None = None,
     ) -> None:
         """`find` gives the credential of a user. `server_nonce` is printable text without a comma that nobody can
-        guess. The salts of users that do not exist are made of `secret`."""
+        guess. The salts of users that do not exist are made of `secret`. `find_token` gives the delegation token of an
+        id; None where there are no tokens."""
         self._hash = HASHES[mechanism]
         self._find = find
+        self._find_token = find_token
         self._nonce = server_nonce
         self._secret = secret
         self._credential: Credential | None = None
         self._is_known = False
         self._gs2_header = self._bare = self._server_first = ""
         self.user = ""
+        self.is_by_token = False
+        self.expires_ms: int | None = None
 
     def step(self, token: bytes) -> Step:
         """Takes the first or the final message of the client."""
@@ -100,16 +117,23 @@ class Scram:
         if not (name[:2] == "n=" and _is_sasl_name(name[2:]) and nonce[:2] == "r=" and _is_printable(nonce[2:])):
             return _WRONG
         extensions = bare[2:]
-        if not all(_is_extension(each) for each in extensions) or "tokenauth=true" in extensions:
+        if not all(_is_extension(each) for each in extensions):
             return _WRONG
         user = name[2:].replace("=2C", ",").replace("=3D", "=")
+        self.is_by_token = _asks_for_token(extensions)
+        token = self._find_token(user) if self.is_by_token and self._find_token is not None else None
+        if self.is_by_token and token is None:
+            return _WRONG
         if authorization_id not in ("", f"a={user}"):
             # Also if there is no such user: the answer must not tell.
             return _OTHER_ID
-        self.user = user
+        self.user = user if token is None else token.owner
         self._gs2_header = f"n,{authorization_id},"
         self._bare = ",".join(bare)
-        credential = self._find(user)
+        if token is None:
+            credential = self._find(user)
+        else:
+            credential, self.expires_ms = token.credential, token.expires_ms
         self._is_known = credential is not None
         self._credential = credential or pretended(self._hash, user, self._secret)
         self._nonce = nonce[2:] + self._nonce
@@ -192,3 +216,8 @@ def _is_printable(text: str) -> bool:
 def _is_extension(text: str) -> bool:
     name, _, value = text.partition("=")
     return bool(name and value) and _LETTERS.issuperset(name)
+
+
+def _asks_for_token(extensions: list[str]) -> bool:
+    """Whether the last of the extensions `tokenauth` is true, in the letters of Java's parseBoolean."""
+    return dict(each.split("=", 1) for each in extensions).get("tokenauth", "").lower() == "true"

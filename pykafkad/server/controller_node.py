@@ -252,6 +252,10 @@ class ControllerNode(RuntimeNode):
     def begin_serving(self) -> None:
         """From now on snapshots of the metadata are made."""
         self.metadata_log.snapshots.begin()
+        if self.settings.delegation_token_secret_key:
+            from pykafkad.server.token_expiry import TokenExpiry
+
+            TokenExpiry(self).begin()
         self.serving = True
 
     def finish_work(self) -> None:

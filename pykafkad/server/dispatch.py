@@ -455,6 +455,7 @@ def controller_request(context: Context, message: Any) -> ControllerRequest:
         context.listener,
         context.token,
         None if context.quota is None else context.quota.mutations,
+        context.may_ask_for_tokens,
     )
 
 

@@ -77,7 +77,8 @@ class Logins:
         listener: str,
         image: Callable[[], Image],
     ) -> None:
-        """`image()` holds the users of SCRAM. Raises ConfigError for what the settings of `listener` lack."""
+        """`image()` holds the users of SCRAM and the delegation tokens. Raises ConfigError for what the settings of
+        `listener` lack."""
         self.runtime = runtime
         self.dispatcher = dispatcher
         self.bytes_taken = LoginBytes()
@@ -102,7 +103,12 @@ class Logins:
             self._keys = jwks_source.open_keys(runtime, endpoint)
             return self._keys
 
-        self.offer = Offer(settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys)
+        find_token = None
+        if settings.delegation_token_secret_key:
+            from pykafkad.server.token_logins import TokenLogins
+
+            find_token = TokenLogins(settings.delegation_token_secret_key, urandom, image).find
+        self.offer = Offer(settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys, find_token)
 
     def close(self) -> None:
         """Others take their place, before there was a connection."""
@@ -279,6 +285,11 @@ class ConnectionLogin:
         self._guard(connection)
         goes_on = self._login.choose(mechanism)
         connection.session.advance(OTHER_MECHANISM if not goes_on else AUTHENTICATE if is_framed else TOKENS)
+
+    @property
+    def is_by_token(self) -> bool:
+        """Whether the client has logged in with a delegation token."""
+        return self._login.is_by_token
 
     @property
     def session_lifetime_ms(self) -> int:

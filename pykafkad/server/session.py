@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from pykafkad.handlers import table
-from pykafkad.handlers.context import host_of
+from pykafkad.handlers.context import ANONYMOUS, host_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
             Java writes it), may do `operation` ("Read") on the resource of that type ("Topic") and name; without a
             name, on any resource of that type."""
 
-
-ANONYMOUS = "User:ANONYMOUS"
-"""The principal of everybody who did not log in, as on every PLAINTEXT listener."""
 
 Stage = namedtuple("Stage", ("name", "api_keys"))
 Stage.__doc__ = """A step of the login: its name, and the keys of the APIs that are answered in it (None: all)."""

@@ -18,7 +18,6 @@ _NEAR = 0.9
 CLIENTS_NOTICE = (
     "client.quota.callback.class",
     "config.providers",
-    "delegation.token.",
     "group.share.assignors",
     "group.share.persister.class.name",
     "log.local.retention.",

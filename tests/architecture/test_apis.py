@@ -29,6 +29,7 @@ SHARED = {
     "group_protocols": "whether consumer groups and streams groups are switched on",
     "share_group_offsets": "what AlterShareGroupOffsets and DeleteShareGroupOffsets share",
     "share_state_requests": "what the five APIs of the share coordinator share",
+    "token_requests": "what the four APIs of delegation tokens share",
     "unexpected": "every API's answer to a request that met a bug",
     "acl_requests": "what the three ACL APIs share",
     "telemetry": "clients that push their own metrics (KIP-714)",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.server.token_world import token_world
 from tests.simulation.world import World
 
 
@@ -17,3 +18,11 @@ def world(tmp_path):
 def peer(world):
     """A client connection to the broker."""
     return world.connect()
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    """A broker with a SASL listener and delegation tokens."""
+    made = token_world(tmp_path / "data")
+    yield made
+    assert made.runtime.metrics.unexpected_errors == 0

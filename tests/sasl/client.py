@@ -10,10 +10,19 @@ import hmac
 class ScramClient:
     """`first()`, then `final(answer)`, then `is_right(answer)`."""
 
-    def __init__(self, hash_name: str, user: str, password: str, nonce: str = "fyko+d2lbbFgONRv9qkxdawL") -> None:
+    def __init__(
+        self,
+        hash_name: str,
+        user: str,
+        password: str,
+        nonce: str = "fyko+d2lbbFgONRv9qkxdawL",
+        *,
+        extension: str = "",
+    ) -> None:
+        """`extension` is one as `tokenauth=true`, with which a delegation token logs in."""
         self.hash_name = hash_name
         self.password = password.encode()
-        self.bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+        self.bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}{extension and ','}{extension}"
         self.header = "n,,"
 
     def first(self) -> bytes:

@@ -44,13 +44,21 @@ def authenticate(peer: Any, token: bytes, version: int = 2) -> Any:
     return peer.ask(messages.SaslAuthenticateRequest(auth_bytes=token), version)
 
 
-def log_in(peer: Any, mechanism: str = "PLAIN", user: str = "alice", password: str = "", version: int = 2) -> Any:
+def log_in(
+    peer: Any,
+    mechanism: str = "PLAIN",
+    user: str = "alice",
+    password: str = "",
+    version: int = 2,
+    *,
+    extension: str = "",
+) -> Any:
     """A whole login; the last answer."""
     assert handshake(peer, mechanism).error_code == 0
     password = password or f"{user}-secret"
     if mechanism == "PLAIN":
         return authenticate(peer, f"\0{user}\0{password}".encode(), version)
-    client = ScramClient(HASHES[mechanism], user, password)
+    client = ScramClient(HASHES[mechanism], user, password, extension=extension)
     answer = authenticate(peer, client.first(), version)
     assert answer.error_code == 0, answer
     answer = authenticate(peer, client.final(answer.auth_bytes), version)

@@ -84,7 +84,9 @@ def test_what_is_not_offered_is_named_once_for_each_client() -> None:
         peer.ask(messages.RenewDelegationTokenRequest(), 2)
         peer.ask(messages.ExpireDelegationTokenRequest(), 2)
     told = [(level, fields) for level, _, event, fields in events if event == "not-offered"]
-    assert told == [("info", {"host": "/127.0.0.1", "what": "delegation tokens"})]
+    assert told == [
+        ("info", {"host": "/127.0.0.1", "what": "delegation tokens: delegation.token.secret.key is not set"})
+    ]
 
 
 def test_a_health_check_by_http_is_named_once(monkeypatch) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pykafkad.config import STANDARD_AUTHORIZER
+from pykafkad.handlers.context import ANONYMOUS
 from pykafkad.server import session as session_module
-from pykafkad.server.session import ANONYMOUS, AUTHENTICATE, EXPIRED, FAILED, READY, STAGES, TOKENS, VERSIONS, Sessions
+from pykafkad.server.session import AUTHENTICATE, EXPIRED, FAILED, READY, STAGES, TOKENS, VERSIONS, Sessions
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.world import NOTHING, World
