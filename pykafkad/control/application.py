@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pykafkad.control import api_errors, schemas
 from pykafkad.control.api_errors import ApiError
@@ -58,10 +58,10 @@ class Application:
         """Raises ApiError. Who has no token does not learn what there is."""
         has_token = self._has_token(environment.get("HTTP_AUTHORIZATION", ""))
         try:
-            # WSGI's texts are bytes read as Latin-1.
-            path = environment["PATH_INFO"].encode("latin-1").decode()
-            row, parts = find(environment["REQUEST_METHOD"], path)
-        except (ApiError, UnicodeDecodeError) as error:
+            # The server's copy of what was sent: a name may hold a slash that is written %2F.
+            row, raw = find(environment["REQUEST_METHOD"], urlsplit(environment["REQUEST_URI"]).path)
+            parts = {name: unquote(text, errors="strict") for name, text in raw.items()}
+        except (ApiError, ValueError) as error:
             if not has_token:
                 raise _no_token() from None
             if isinstance(error, ApiError):

@@ -71,6 +71,11 @@ def mapping(values: Schema, description: str = "") -> Schema:
     return _of("object", description, {"additionalProperties": values})
 
 
+def anything(description: str = "") -> Schema:
+    """An object of which nothing is said."""
+    return _of("object", description, {"additionalProperties": True})
+
+
 def record(properties: Mapping[str, Schema], description: str = "", optional: tuple[str, ...] = ()) -> Schema:
     """An object with these properties and no others. A property with a default, or in `optional`, may be left out."""
     required = [name for name, each in properties.items() if "default" not in each and name not in optional]
@@ -139,7 +144,7 @@ def _checked_object(schema: Schema, value: dict[str, Any], where: str) -> dict[s
         elif rest is False:
             raise ApiError(400, unknown("name", name, properties), where, ", ".join(properties) or "nothing")
         else:
-            found[name] = checked(rest, each, inner)
+            found[name] = each if rest is True else checked(rest, each, inner)
     for name in schema.get("required", ()):
         if name not in value:
             raise ApiError(400, f"{name} is missing", where, ", ".join(schema["required"]))

@@ -116,6 +116,10 @@ class Operations:
         """Create a topic; it can be used when this returns."""
         topics.create_topics(self._asked, {name: Topic(partitions, settings)})
 
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with its records; it is gone when this returns."""
+        topics.delete_topic(self._asked, name)
+
     def topics(self) -> dict[str, int]:
         """The topics that there are with their numbers of partitions, without Kafka's own."""
         return topics.partition_counts(self._asked)

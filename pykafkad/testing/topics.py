@@ -56,6 +56,13 @@ def create_topics(client: WireClient, topics: Mapping[str, Topic | None], *, may
             raise Refused(f"topic {row.name}", row.error_code, row.error_message)
 
 
+def delete_topic(client: WireClient, name: str) -> None:
+    """Delete a topic; it is gone when this returns. Raises Refused."""
+    (row,) = client.ask("DeleteTopics", topic_names=[name], timeout_ms=TIMEOUT_MS).responses
+    if row.error_code:
+        raise Refused(f"topic {name}", row.error_code, row.error_message)
+
+
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -7,6 +7,10 @@ from http.client import HTTPConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from pykafkad.control import schemas
+from pykafkad.control.route import JSON
+from pykafkad.control.routes import ERROR, find
+
 TIMEOUT_SECONDS = 60
 
 
@@ -22,6 +26,20 @@ class Answer(NamedTuple):
     def error(self) -> dict[str, str]:
         """What is wrong, where, and what is allowed."""
         return self.body["error"]
+
+
+def check(method: str, path: str, status: int, kind: str, body: Any) -> None:
+    """Whether an answer is what the description says."""
+    if status >= 400:
+        # What the server itself refuses is plain text.
+        assert kind == JSON and schemas.checked(ERROR, body, "error") == body
+        return
+    row, _ = find(method, urlsplit(path).path)
+    assert status == row.status
+    if isinstance(row.answer, str):
+        assert kind == row.answer
+    else:
+        assert kind == JSON and schemas.checked(row.answer, body, "answer") == body
 
 
 class Client:
@@ -44,6 +62,7 @@ class Client:
             body = answer.read()
             kind = answer.headers["Content-Type"] or ""
             decoded = json.loads(body) if kind == "application/json" else body
+            check(method, path, answer.status, kind, decoded)
             return Answer(answer.status, kind, decoded, {name.lower(): value for name, value in answer.headers.items()})
         finally:
             connection.close()

@@ -61,7 +61,7 @@ def test_the_status_counts_what_there_is(api, broker):
             ("Max number of fields exceeded", "query"),
         ),
         ("GET", "/status", b"{}", 400, ("GET /status takes no body", "body")),
-        ("GET", "/%ff", None, 400, ("it is not UTF-8", "path")),
+        ("GET", "/topics/%ff/records", None, 400, ("it is not UTF-8", "path")),
     ],
 )
 def test_errors_name_what_and_where(api, method, path, content, status, error):

@@ -6,6 +6,8 @@ from tests.planted.plant import Plant
 
 SERVER = ("tests/control/test_server.py",)
 SERVE = ("tests/control/test_serve.py",)
+TOPICS = ("tests/control/test_topics.py",)
+WAITS = ("tests/control/test_waits.py",)
 METRICS = ("tests/control/test_metrics.py",)
 
 PLANTS = (
@@ -57,5 +59,26 @@ PLANTS = (
         "lambda now: len(now.led),",
         "lambda now: 0,",
         METRICS,
+    ),
+    Plant(
+        "any number of requests wait until no thread is left",
+        "control/route.py",
+        "if self.waits >= MOST_WAITS:",
+        "if False:",
+        WAITS,
+    ),
+    Plant(
+        "bytes that are no text are lost on their way",
+        "control/values.py",
+        'return {name: text, f"{name}_base64": b64encode(value).decode()}',
+        'return {name: text, f"{name}_base64": None if text is None else b64encode(value).decode()}',
+        TOPICS,
+    ),
+    Plant(
+        "numbers of a request have no range",
+        "control/schemas.py",
+        "_check_number(schema, value, where)",
+        "pass",
+        TOPICS,
     ),
 )
