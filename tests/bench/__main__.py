@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from . import needs, process, report
-from .brokers import Kafka, Pykafkad
+from .brokers import Before, Kafka, Pykafkad
 from .cases import CASES
 from .loadgen import LoadFailed
 from .results import failed
@@ -39,6 +39,12 @@ def parse(arguments=None):
     )
     parser.add_argument("--against-only", choices=BROKERS, help="run one broker alone, as for profiling")
     parser.add_argument(
+        "--before",
+        metavar="CHECKOUT",
+        type=checkout,
+        help="compare with the pykafkad of another checkout instead of Kafka; no floor is judged",
+    )
+    parser.add_argument(
         "--kafka-libs", metavar="FOLDER", help="Kafka's jars (default: resolved by Maven into the cache)"
     )
     parser.add_argument(
@@ -63,7 +69,26 @@ def parse(arguments=None):
     options.chosen = chosen(parser, options.cases)
     if options.add and options.json is None:
         parser.error("--add needs --json")
+    if options.before is not None:
+        if options.against_only or options.document:
+            parser.error("--before goes with neither --against-only nor --document")
+        options.chosen = tuple(case._replace(floors=()) for case in options.chosen)
     return options
+
+
+def checkout(text):
+    """The folder of another checkout."""
+    folder = Path(text).resolve()
+    if not (folder / "pykafkad" / "__init__.py").is_file():
+        raise argparse.ArgumentTypeError(f"{text} is not a checkout of pykafkad: it has no pykafkad/__init__.py")
+    return folder
+
+
+def names_of_brokers(options):
+    """The brokers that are measured, the reference first."""
+    if options.against_only:
+        return [options.against_only]
+    return [Before.name if options.before else Kafka.name, Pykafkad.name]
 
 
 def chosen(parser, names):
@@ -94,8 +119,7 @@ def measure(bench, options, console):
     summaries = []
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("starting and warming the brokers", total=len(options.chosen))
-        names = [options.against_only] if options.against_only else list(BROKERS)
-        bench.start(names, warm_seconds=1.5 if options.quick else 18.0)
+        bench.start(names_of_brokers(options), warm_seconds=1.5 if options.quick else 18.0)
         for case in options.chosen:
             summary = bench.run(case, lambda text: progress.update(task, description=text))
             summaries.append(summary)
@@ -127,7 +151,7 @@ def main(arguments=None):
     raise_file_limit()
     machine = {**process.machine(options.python), "load_average": process.load_average()}
     try:
-        libs = None if options.against_only == Pykafkad.name else needs.kafka_libs(options.kafka_libs)
+        libs = needs.kafka_libs(options.kafka_libs) if Kafka.name in names_of_brokers(options) else None
     except needs.Missing as error:
         console.print(f"error: {error}", style="red")
         return 2

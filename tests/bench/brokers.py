@@ -148,10 +148,11 @@ class Pykafkad(Broker):
 
     name = "pykafkad"
 
-    def __init__(self, parent, python=sys.executable):
+    def __init__(self, parent, python=sys.executable, checkout=ROOT):
         super().__init__(parent)
         self.python = python
-        compileall.compile_dir(str(ROOT / "pykafkad"), quiet=1)
+        self.checkout = checkout
+        compileall.compile_dir(str(checkout / "pykafkad"), quiet=1)
 
     def command(self):
         settings = (word for setting in self.settings for word in ("--set", setting))
@@ -159,8 +160,14 @@ class Pykafkad(Broker):
         return [*serve, *settings]
 
     def environment(self):
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        path = os.pathsep.join(filter(None, [str(self.checkout), os.environ.get("PYTHONPATH")]))
         return {**os.environ, "PYTHONPATH": path}
+
+
+class Before(Pykafkad):
+    """The broker of another checkout, as of before a change."""
+
+    name = "before"
 
 
 class Kafka(Broker):

@@ -19,7 +19,7 @@ from .session import Session
 
 SETTLE_SECONDS = 2.0
 ROOT = Path(__file__).parents[2]
-STARTS_PER_ROUND = {"pykafkad": 5, "kafka": 1}
+STARTS_PER_ROUND = {"pykafkad": 5, "before": 5, "kafka": 1}
 
 
 class StartLoad(Load):

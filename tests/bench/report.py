@@ -8,7 +8,7 @@ from collections import namedtuple
 from rich.table import Table
 from rich.text import Text
 
-from .results import REFERENCE, SUBJECT, failed
+from .results import REFERENCE, SUBJECT, failed, reference_of
 
 Figure = namedtuple("Figure", "title unit digits")
 Figure.__doc__ = "How a figure is printed: title, unit, digits after the point."
@@ -73,9 +73,15 @@ def verdict(summary):
     return "met" if True in outcomes else "-"
 
 
+def _brokers(summaries):
+    """The names of the brokers that were measured."""
+    return dict.fromkeys(name for summary in summaries for name in summary["figures"])
+
+
 def load_table(summaries):
     """A rich table of the loads: for each case a row per broker and one of ratios."""
-    table = Table(title="Loads: medians of the rounds; ratio = pykafkad / Kafka", header_style="bold")
+    reference = reference_of(_brokers(summaries))
+    table = Table(title=f"Loads: medians of the rounds; ratio = pykafkad / {reference}", header_style="bold")
     table.add_column("case", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name in COLUMNS:
@@ -96,7 +102,8 @@ def load_table(summaries):
 def other_table(summaries):
     """A rich table of figures without throughput: starts, memory, idle connections."""
     table = Table(title="Life", header_style="bold")
-    for title in ("case", "figure", REFERENCE, SUBJECT, "ratio"):
+    reference = reference_of(_brokers(summaries))
+    for title in ("case", "figure", reference, SUBJECT, "ratio"):
         table.add_column(title, no_wrap=True, justify="left" if title in ("case", "figure") else "right")
     for summary in summaries:
         figures = summary["figures"]
@@ -104,8 +111,8 @@ def other_table(summaries):
         for name in names:
             if name not in COLUMNS[:-1] and name not in HIDDEN and (name != "rss_mb" or not set(RATES) & set(names)):
                 figure = FIGURES[name]
-                values = [number(figures.get(broker, {}).get(name), figure.digits) for broker in (REFERENCE, SUBJECT)]
-                ratio = summary["ratios"].get(name) if _has_ratio(name, figures.get(REFERENCE, {}).get(name)) else None
+                values = [number(figures.get(broker, {}).get(name), figure.digits) for broker in (reference, SUBJECT)]
+                ratio = summary["ratios"].get(name) if _has_ratio(name, figures.get(reference, {}).get(name)) else None
                 title = f"{figure.title}, {figure.unit}" if figure.unit else figure.title
                 table.add_row(summary["name"], title, *values, "" if ratio is None else f"{ratio:.2f}x")
     return table

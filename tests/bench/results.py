@@ -13,9 +13,15 @@ def medians(rounds):
     return {name: median([figures.get(name) for figures in rounds]) for name in names}
 
 
+def reference_of(figures):
+    """The name of the broker that pykafkad is compared with: Kafka, or an earlier pykafkad."""
+    return next((name for name in figures if name != SUBJECT), REFERENCE)
+
+
 def ratios(figures):
-    """`{figure: pykafkad / Kafka}` of `{broker: {figure: number}}`, where both are known and Kafka's is not 0."""
-    subject, reference = figures.get(SUBJECT, {}), figures.get(REFERENCE, {})
+    """`{figure: pykafkad / reference}` of `{broker: {figure: number}}`, where both are known and the reference's is
+    not 0."""
+    subject, reference = figures.get(SUBJECT, {}), figures.get(reference_of(figures), {})
     return {
         name: value / reference[name] for name, value in subject.items() if value is not None and reference.get(name)
     }

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from . import loadgen, wire_bytes
-from .brokers import Kafka, Pykafkad
+from .brokers import Before, Kafka, Pykafkad
 from .load import CaseSkipped
 from .request_loads import PARTITIONS, encoded_batch, produce_templates
 from .results import summarise
@@ -37,6 +37,8 @@ class Bench:
         """A broker of that kind, on a fresh folder, not started."""
         if broker_name == Kafka.name:
             return Kafka(self.scratch, self.libs)
+        if broker_name == Before.name:
+            return Before(self.scratch, self.options.python, self.options.before)
         return Pykafkad(self.scratch, self.options.python)
 
     def start(self, broker_names, warm_seconds):

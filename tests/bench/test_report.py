@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import report, results
-from tests.bench.__main__ import with_earlier
+from tests.bench.__main__ import parse, with_earlier
 from tests.bench.cases import CASES, Floor, at_least, at_most, no_more_than
 
 Case = namedtuple("Case", "name what floors")
@@ -42,6 +42,28 @@ def test_a_ratio_without_kafkas_figure_is_undecided():
     case = Case("start", "Start", (at_most("start_ms", 0.5), no_more_than("start_ms", 100)))
     summary = results.summarise(case, {"pykafkad": [{"start_ms": 70.0}]})
     assert [floor["met"] for floor in summary["floors"]] == [None, True]
+
+
+def test_an_earlier_pykafkad_may_be_the_reference():
+    """The ratios and the tables are then to its figures."""
+    rounds = {"before": [{"requests_per_s": 50.0, "rss_mb": 20.0}], "pykafkad": [{"requests_per_s": 100.0}]}
+    summary = results.summarise(CASE._replace(floors=()), rounds)
+    assert summary["ratios"] == {"requests_per_s": 2.0}
+    assert "pykafkad / before" in report.load_table([summary]).title
+    assert [column.header for column in report.other_table([summary]).columns][2] == "before"
+
+
+def test_another_checkout_is_chosen_by_its_folder(tmp_path, capsys):
+    """No floor is judged beside it, as floors speak of Kafka; a folder that is none is named."""
+    here = Path(report.__file__).parents[2]
+    assert not any(case.floors for case in parse(["--before", str(here)]).chosen)
+    for words, problem in (
+        (["--before", str(tmp_path)], "has no pykafkad/__init__.py"),
+        (["--before", str(here), "--against-only", "kafka"], "--before goes with neither"),
+    ):
+        with pytest.raises(SystemExit):
+            parse(words)
+        assert problem in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
