@@ -8,6 +8,7 @@ import re
 
 from pykafkad import errors
 from pykafkad.cli import client_properties, extras
+from pykafkad.cli.login import Login
 from pykafkad.cli.output import Failure
 from pykafkad.cli.reach import reach
 from pykafkad.errors import GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION
@@ -22,6 +23,7 @@ TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
 RETRIES = 25
 RETRY_DELAY_S = 0.2
+LOGIN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CLIENT_ID = "pykafkad-cli"
 OFFSET_MAX = 2**63 - 1
 BOOTSTRAP_VARIABLE = "PYKAFKAD_BOOTSTRAP"
@@ -116,7 +118,7 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         from pykafkad.cli import tls
 
         rules = security["ssl_context"] = tls.context(security, options.client_config)
-    reach(bootstrap, rules)
+    reach(bootstrap, rules, _login_at(security) if protocol.startswith("SASL") else None)
     try:
         yield {
             "bootstrap_servers": bootstrap,
@@ -137,6 +139,18 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise Failure(describe_error(error)) from None
     except ValueError as error:
         raise Failure(str(error), 2) from None
+
+
+def _login_at(security: dict[str, Any]) -> Callable[[str], Login]:
+    """How commands log in at a host by the options of `client_properties.read`, in kafka-python's own words."""
+    from kafka.net.sasl import get_sasl_mechanism
+
+    user, mechanism = security["sasl_plain_username"], security["sasl_mechanism"]
+    if mechanism not in LOGIN_MECHANISMS:
+        raise Failure(f"sasl.mechanism must be one of {', '.join(LOGIN_MECHANISMS)}, not {mechanism}", 2)
+    if "sasl_plain_password" not in security:
+        raise Failure(f"the login of {user} needs sasl.password, or sasl.jaas.config", 2)
+    return lambda host: Login(user, mechanism, get_sasl_mechanism(mechanism)(host=host, **security))
 
 
 def describe_error(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -16,13 +16,16 @@ from pykafkad.cli.output import Failure
 
 @contextmanager
 def _answering(answer: bytes) -> Iterator[str]:
-    """The address of a server that answers one connection and ends it."""
+    """The address of a server that gives one connection the same answer to two requests, and ends it."""
 
     def serve() -> None:
         accepted, _ = listener.accept()
-        with accepted:
-            accepted.recv(100)
-            accepted.sendall(answer)
+        with accepted, suppress(ConnectionError):
+            for _ in range(2):
+                if accepted.recv(100):
+                    accepted.sendall(answer)
+                if len(answer) < 8:
+                    return
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
@@ -41,7 +44,8 @@ def _answering(answer: bytes) -> Iterator[str]:
         (b"\x15\x03\x03\0\x02\x02\x46", "a TLS listener answers there"),
         (b"\0\0\0\x0apkae\0\0", "what answers there does not speak Kafka's protocol"),
         (b"\xff\xff\xff\xffpkaf", "what answers there does not speak Kafka's protocol"),
-        (b"\0\0\0\x0apkaf\0\0", None),
+        (b"\0\0\0\x06pkaf\0\0", None),
+        (b"\0\0\0\x03pkaf", "what answers there does not speak Kafka's protocol"),
     ],
 )
 def test_what_answers_is_named(answer: bytes, reason: str | None) -> None:
@@ -83,7 +87,7 @@ def test_one_of_several_addresses_suffices() -> None:
     """Each of those that do not answer is named only when none answers."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unused = f"127.0.0.1:{taken.getsockname()[1]}"
-    with _answering(b"\0\0\0\x0apkaf") as address:
+    with _answering(b"\0\0\0\x04pkaf") as address:
         reach.reach(f"{unused},{address}")
     with pytest.raises(
         Failure, match=r"127\.0\.0\.1:\d+: connection refused; no\.invalid:1: there is no host named no"

@@ -16,7 +16,7 @@ from pykafkad.cli.commands import main
 from pykafkad.cli.output import Failure
 from tests import certificates
 
-ANSWER = b"\0\0\0\x0apkaf\0\0"
+ANSWER = b"\0\0\0\x06pkaf\0\0"
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +39,9 @@ def _answering(path: Path, *, wants_certificate: bool = False) -> Iterator[str]:
         with rules.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False) as encrypted:
             with suppress(ssl.SSLError):
                 encrypted.do_handshake()
-                encrypted.recv(100)
-                encrypted.sendall(ANSWER)
+                for _ in range(2):
+                    encrypted.recv(100)
+                    encrypted.sendall(ANSWER)
             _drain(encrypted)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:

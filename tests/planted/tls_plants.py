@@ -354,7 +354,7 @@ PLANTS = (
     Plant(
         "a command does not ask an encrypted broker whether it can be reached",
         "cli/reach.py",
-        "if tls_rules is not None:\nreturn _why_unreachable_by_tls(connected, name, tls_rules)",
+        "if tls_rules is not None:\nreturn _why_unreachable_by_tls(connected, name, tls_rules, address, login)",
         "if tls_rules is not None:\n    return None",
         COMMANDS,
     ),
