@@ -101,6 +101,13 @@ OPTIONS = (
         "printed in the readiness line); other users of the machine can see this command line",
     ),
     (
+        "--audit",
+        "FILE",
+        False,
+        "write a line to the end of this file for each request that the authorizer denies: .jsonl for JSON, any other "
+        "name for text, - for standard error",
+    ),
+    (
         "--log-level",
         "LEVEL",
         False,
@@ -123,6 +130,7 @@ class Options:
     memory: str | None
     ready_file: str | None
     trace: str | None
+    audit: str | None
     log_level: str | None
     control: str | None
     control_token: str | None
@@ -165,6 +173,8 @@ def _serve(options: Options) -> int:
                 f"--memory {options.memory}: nothing would be kept in --data {options.data}; give one of them"
             )
         command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
+    if options.audit is not None:
+        command_line["pykafkad.audit.file"] = _audit_file(options.audit)
     properties = sources.gather(options.properties, os.environ, options.set, command_line)
     of_file = ""
     if options.listen:
@@ -332,6 +342,16 @@ def _trace_file(path: str | None) -> str | None:
         raise ConfigError(f"--trace {error}") from None
     if not os.path.isdir(os.path.dirname(path)):
         raise ConfigError(f"--trace {path}: there is no directory {os.path.dirname(path)}")
+    return path
+
+
+def _audit_file(path: str) -> str:
+    """The absolute path of `--audit`; `-` stays. Raises `ConfigError` when its directory does not exist."""
+    if path == "-":
+        return path
+    path = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(path)):
+        raise ConfigError(f"--audit {path}: there is no directory {os.path.dirname(path)}")
     return path
 
 

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
         """The caller of a request, which a handler's context stands for."""
 
         def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
-            """Whether the caller may do `operation` on the resource."""
+            """Whether the caller may do `operation` on the resource, which he does then."""
+
+        def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+            """The same, where he is only told."""
+
+        def refused(self, rule: Rule, resource_name: str | None) -> None:
+            """He may not, and what he asked for is refused."""
 
 
 CLUSTER_NAME = "kafka-cluster"
@@ -30,6 +36,8 @@ ROW = "row"  # the rows that name the resource carry the error
 WHOLE = "whole"  # the whole request is refused; a response without a top-level error carries it in each row
 HIDDEN = "hidden"  # the resource is left out of the answer
 OTHERWISE = "otherwise"  # the answer leaves out details, without an error
+
+_UNTOLD = (HIDDEN, OTHERWISE)
 
 ERRORS = {
     "Topic": errors.TOPIC_AUTHORIZATION_FAILED,
@@ -102,10 +110,13 @@ def may(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME, user: str | No
     that is on a user."""
     if ctx.allowed(rule.operation, rule.resource_type, name):
         return True
-    if rule.instead is None:
-        return False
-    operation, resource_type = rule.instead
-    return ctx.allowed(operation, resource_type, CLUSTER_NAME if resource_type == "Cluster" else user)
+    if rule.instead is not None:
+        operation, resource_type = rule.instead
+        if ctx.allowed(operation, resource_type, CLUSTER_NAME if resource_type == "Cluster" else user):
+            return True
+    if rule.answer not in _UNTOLD:
+        ctx.refused(rule, name)
+    return False
 
 
 def refusal(ctx: Caller, rule: Rule, name: str | None = CLUSTER_NAME) -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.handlers.authorization import Rule
     from pykafkad.handlers.controller_context import ControllerServices
     from pykafkad.handlers.fetch_sessions import FetchSessions
     from pykafkad.handlers.init_producer_id import ProducerIds
@@ -61,6 +62,10 @@ if TYPE_CHECKING:
         def may_describe(self) -> Callable[[str], bool] | None: ...
 
         def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool: ...
+
+        def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool: ...
+
+        def refused(self, rule: Rule, resource_name: str | None, request: str = "") -> None: ...
 
     class LoginStep(Protocol):
         """What came of one token of a login."""
@@ -416,6 +421,14 @@ class Context(NodeContext):
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource; always true where the node has no authorizer."""
         return self.connection.session.allowed(operation, resource_type, resource_name)
+
+    def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+        """The same, where the principal is only told what it may do."""
+        return self.connection.session.could(operation, resource_type, resource_name)
+
+    def refused(self, rule: Rule, resource_name: str | None) -> None:
+        """What the request asks for on the resource is refused by the rule."""
+        self.connection.session.refused(rule, resource_name, self.row.name)
 
     @property
     def may_describe(self) -> Callable[[str], bool] | None:

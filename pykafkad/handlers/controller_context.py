@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.handlers.authorization import Rule
     from pykafkad.handlers.services import Logs, TurnClock
     from pykafkad.handlers.table import Api
     from pykafkad.metadata.events import MutationQuota
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
             self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str | None
         ) -> bool:
             """Whether `principal` may do `operation` on the resource."""
+
+    class Audit(Protocol):
+        """Tells who may do what."""
+
+        tells_allowed: bool
+
+        def tell(
+            self, is_allowed: bool, caller: tuple[str, str], action: tuple[str, str, str | None], request: str
+        ) -> None:
+            """One decision: of a principal at an address, on an operation, a type of resource and a name."""
 
     class Submits(Protocol):
         """The controller's machine."""
@@ -85,7 +96,7 @@ class ControllerRequest:
 class ControllerServices:
     """The parts of a controller that its handlers may use."""
 
-    __slots__ = ("authorizer", "clock", "cluster_id", "controller", "image", "logs", "node_id", "settings")
+    __slots__ = ("audit", "authorizer", "clock", "cluster_id", "controller", "image", "logs", "node_id", "settings")
 
     clock: TurnClock
     node_id: int
@@ -95,9 +106,11 @@ class ControllerServices:
     logs: Logs
     controller: Submits
     authorizer: Authorizer | None
+    audit: Audit | None
 
     def __init__(self, **services: object) -> None:
-        """Takes the services by name. The start of the node adds `cluster_id` and `image`."""
+        """Takes the services by name. The start of the node adds `cluster_id` and `image`; an audit sets `audit`."""
+        self.audit = None
         for name, service in services.items():
             setattr(self, name, service)
 
@@ -173,7 +186,7 @@ class ControllerContext(NodeContext):
         """The controller's machine, and its quorum."""
         return self._services.controller
 
-    def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+    def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource; everybody may where there is no authorizer.
 
         The authorizer is asked each time, while a broker's session remembers its decisions: the request is a value that
@@ -184,6 +197,24 @@ class ControllerContext(NodeContext):
             return True
         request = self._request
         return authorizer.authorize(request.principal, request.client_address, operation, resource_type, resource_name)
+
+    def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+        """The same, where the principal does it if he may: an audit tells of that."""
+        decision = self.could(operation, resource_type, resource_name)
+        audit = self._services.audit
+        if decision and audit is not None and audit.tells_allowed:
+            self._tell(audit, True, (operation, resource_type, resource_name))
+        return decision
+
+    def refused(self, rule: Rule, resource_name: str | None) -> None:
+        """What the request asks for on the resource is refused by the rule."""
+        audit = self._services.audit
+        if audit is not None:
+            self._tell(audit, False, (rule.operation, rule.resource_type, resource_name))
+
+    def _tell(self, audit: Audit, is_allowed: bool, action: tuple[str, str, str | None]) -> None:
+        request = self._request
+        audit.tell(is_allowed, (request.principal, request.client_address), action, self.row.name)
 
     def set_client_software(self, name: str, version: str) -> None:
         """Does nothing: a controller does not need the name and version of the client's software."""

@@ -56,7 +56,7 @@ CONFIG_RESOURCES = {
 def authorized_operations(ctx: Caller, resource_type: str, name: str) -> int:
     """A bit field with one bit per operation that the caller may do on the resource."""
     return sum(
-        1 << number for operation, number in OPERATIONS[resource_type] if ctx.allowed(operation, resource_type, name)
+        1 << number for operation, number in OPERATIONS[resource_type] if ctx.could(operation, resource_type, name)
     )
 
 

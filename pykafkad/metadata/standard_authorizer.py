@@ -53,6 +53,9 @@ _ALLOWING = {
 }
 _DENYING = {name: exact << _DENIALS for name, exact in _EXACT.items()}
 
+OPERATION_OF_BIT = {ALL: "All", **{number: name for name, number in OPERATION_NUMBERS.items()}}
+"""The words of operations by their numbers, which are the bits of entries too."""
+
 _ANY_NAME = "hardcode"
 """Kafka takes who may use a resource of this name for one who may use any of the type."""
 
@@ -103,6 +106,17 @@ class _Names:
                 bits |= self.prefixes.get(name[:length], 0)
         return bits
 
+    def entry(self, name: str, wanted: int) -> tuple[str, int] | None:
+        """Name and bits of one entry for a resource of that name that has any of the `wanted` bits; None without one.
+        In words: one for a prefix is called like `LITERAL orders` or `PREFIXED orders-`."""
+        for each in (name, WILDCARD):
+            if bits := self.literal.get(each, 0) & wanted:
+                return f"LITERAL {each}", bits
+        for length in sorted(self.lengths, reverse=True):
+            if length <= len(name) and (bits := self.prefixes.get(name[:length], 0) & wanted):
+                return f"PREFIXED {name[:length]}", bits
+        return None
+
     def __bool__(self) -> bool:
         return bool(self.literal or self.prefixes)
 
@@ -144,6 +158,28 @@ class StandardAuthorizer:
         if resource_name is not None:
             return self._decide(callers, operation, number, resource_name)
         return self._decide(callers, operation, number, _ANY_NAME) or _may_use_any(callers, operation)
+
+    def explain(
+        self, principal: str, client_address: str, operation: str, resource_type: str, resource_name: str | None
+    ) -> str:
+        """Which rule the decision of `authorize` follows, in words; one of them where several say the same."""
+        if principal in self._super_users:
+            return "super.users"
+        number = RESOURCE_TYPES[resource_type]
+        name = _ANY_NAME if resource_name is None else resource_name
+        is_allowed = self.authorize(principal, client_address, operation, resource_type, resource_name)
+        word, wanted = ("allow", _ALLOWING[operation]) if is_allowed else ("deny", _DENYING[operation])
+        for each in (principal, EVERYBODY):
+            for place in (client_address, WILDCARD):
+                names = self._callers.get((number, each, place))
+                found = None if names is None else names.entry(name, wanted)
+                if found is not None:
+                    pattern, bits = found
+                    what = OPERATION_OF_BIT[(bits & -bits).bit_length() - 1 & _DENIALS - 1]
+                    return f"{word} {each} {what} {resource_type} {pattern} from {place}"
+        if not is_allowed:
+            return "no entry allows it"
+        return "entries on some name" if resource_name is None else "allow.everyone.if.no.acl.found"
 
     def _decide(self, callers: list[_Names], operation: str, resource_type: int, name: str) -> bool:
         bits = 0

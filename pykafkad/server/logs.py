@@ -50,10 +50,20 @@ class Sink:
             return
         if self._write is None:
             self._write = standard_error()
-        if self.dropped and self._put(render(now_ms, "warning", "logs", "lines-dropped", {"count": self.dropped})):
-            self.dropped = 0
-        if not self._put(render(now_ms, level, name, event, fields)):
+        self.tell_dropped()
+        if not self._put(self.render(now_ms, level, name, event, fields)):
             self.dropped += 1
+
+    def tell_dropped(self) -> None:
+        """Write how many lines were dropped since it was written last, if any were."""
+        if self.dropped and self._write is not None:
+            now_ms = self._clock.now_ms()
+            if self._put(self.render(now_ms, "warning", "logs", "lines-dropped", {"count": self.dropped})):
+                self.dropped = 0
+
+    def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
+        """The text of one line, with its end."""
+        return render(now_ms, level, name, event, fields)
 
     def _put(self, text: str) -> bool:
         assert self._write is not None
@@ -77,6 +87,14 @@ def standard_error() -> Callable[[bytes], int]:
         descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         descriptor = 2
+    return lambda data: os.write(descriptor, data)
+
+
+def end_of_file(path: str) -> Callable[[bytes], int]:
+    """A write function for the end of a file that only this user may read, and that does not wait for the reader of a
+    pipe. Raises OSError if it can't be opened."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
     return lambda data: os.write(descriptor, data)
 
 

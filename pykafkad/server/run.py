@@ -196,6 +196,8 @@ def _serve(process: Process) -> Asking | None:
     asking = None if snapshots is None else snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)
     process.runtime.close()
+    if process.audit is not None:
+        process.audit.close()
     log_lines.info("stopped", **process.runtime.metrics.as_dict())
     return asking
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from pykafkad.handlers.authorization import Rule
+    from pykafkad.server.audit import Audit
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
     from pykafkad.server.listeners import Listener
@@ -147,7 +149,7 @@ class Session:
         self.stage = stage
         self.lend(self._sessions.fast_paths if stage is READY else {})
 
-    def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
+    def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Whether the principal may do `operation` on the resource, or without a name on any resource of the type. The
         decision is remembered until the ACLs change."""
         sessions = self._sessions
@@ -171,19 +173,34 @@ class Session:
                 self.lend(watched.of(self.principal, address))
         return decision
 
+    allowed = could
+    """The same, where the principal does it if he may: an audit tells of that, and not of `could`."""
+
+    def refused(self, rule: Rule, resource_name: str | None, request: str = "") -> None:
+        """A request for what `rule` needs is refused; `request` names its API. An audit tells of it."""
+
     @property
     def may_describe(self) -> Callable[[str], bool] | None:
         """Says of a topic whether the principal may know of it; None where nobody asks."""
         return None if self._sessions.authorizer is None else self._may_describe
 
     def _may_describe(self, topic: str) -> bool:
-        return self.allowed("Describe", "Topic", topic)
+        return self.could("Describe", "Topic", topic)
 
 
 class Sessions:
     """Opens the sessions of a node's connections."""
 
-    __slots__ = ("authorizer", "fast_paths", "generation", "quotas", "traced", "watched_fast_paths")
+    __slots__ = (
+        "audit",
+        "authorizer",
+        "fast_paths",
+        "generation",
+        "quotas",
+        "session_class",
+        "traced",
+        "watched_fast_paths",
+    )
 
     def __init__(self, fast_paths: dict[int, FastPath], authorizer: Authorizer | None) -> None:
         """`fast_paths` are for sessions that no authorizer watches; without an authorizer everybody may do
@@ -193,6 +210,9 @@ class Sessions:
         self.watched_fast_paths: WatchedFastPaths | None = None
         """Those of sessions that the authorizer watches; None where they have none."""
         self.generation = 0
+        self.audit: Audit | None = None
+        """What tells of decisions; None where nothing does."""
+        self.session_class = Session
         self.quotas: Quotas | None = None
         """The client quotas; None before there are any."""
         self.traced: FastPathsOf | None = None
@@ -200,7 +220,7 @@ class Sessions:
 
     def open(self, listener: Listener, peer: str) -> Session:
         """The session of a connection that `listener` accepted from `peer` ("host:port")."""
-        return Session(self, listener, peer)
+        return self.session_class(self, listener, peer)
 
     def acls_changed(self) -> None:
         """What the sessions remember of the authorizer's decisions may be wrong now."""

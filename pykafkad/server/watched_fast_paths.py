@@ -27,11 +27,12 @@ MAX_REMEMBERED = 100_000
 class WatchedFastPaths:
     """The fast paths of all callers."""
 
-    __slots__ = ("_authorizer", "_broker", "_callers", "_remembered")
+    __slots__ = ("_broker", "_callers", "_remembered", "authorizer")
 
     def __init__(self, broker: Broker, authorizer: Authorizer) -> None:
         self._broker = broker
-        self._authorizer = authorizer
+        self.authorizer = authorizer
+        """Whom the callers from now on are judged by."""
         self._callers: dict[tuple[str, str], _Caller] = {}
         self._remembered = 0
 
@@ -43,7 +44,7 @@ class WatchedFastPaths:
             if len(self._callers) >= MAX_CALLERS:
                 self._callers.pop(next(iter(self._callers))).retire()
             caller = self._callers[key] = _Caller(
-                self._broker, self._authorizer, principal, client_address, self._remembering
+                self._broker, self.authorizer, principal, client_address, self._remembering
             )
         return caller.fast_paths
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.metadata.standard_authorizer import StandardAuthorizer
+    from pykafkad.server.audit import Audit
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
@@ -35,7 +36,7 @@ class Process:
     Order of a start: lock and open the directories, load the metadata log, elect (which brings the live settings),
     bind the listeners, register, open the partitions, load the groups."""
 
-    __slots__ = ("_acls", "broker", "controller", "directories", "housekeeping", "runtime")
+    __slots__ = ("_acls", "audit", "broker", "controller", "directories", "housekeeping", "runtime")
 
     def __init__(
         self,
@@ -74,6 +75,12 @@ class Process:
         if has_broker:
             self.broker = Broker(runtime, settings, listening, directories, housekeeping, self.controller, authorizer)
             runtime.nodes.append(self.broker)
+        self.audit: Audit | None = None
+        """What tells of the authorizer's decisions; None where nothing does."""
+        if authorizer is not None and settings.pykafkad_audit_file:
+            from pykafkad.server import audit
+
+            self.audit = audit.install(self, authorizer, settings)
 
     @property
     def listeners(self) -> list[Listener]:

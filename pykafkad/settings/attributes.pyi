@@ -281,6 +281,8 @@ class BrokerAttributes:
     pykafkad_client_telemetry_enable: bool
     pykafkad_sasl_scram_secret: str | None
     pykafkad_unauthenticated_connections_max_per_ip: int
+    pykafkad_audit_file: str
+    pykafkad_audit_allowed: bool
     pykafkad_ssl_handshake_timeout_ms: int
     quota_window_num: int
     replication_quota_window_num: int

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 SUPER_USERS = "super.users"
 ALLOW_IF_NO_ACL = "allow.everyone.if.no.acl.found"
 NAMES = frozenset((SUPER_USERS, ALLOW_IF_NO_ACL))
+AUDIT_NAMES = frozenset(("pykafkad.audit.file", "pykafkad.audit.allowed"))
+"""Those of the lines that tell of its decisions."""
 
 
 def super_users(static: Mapping[str, str]) -> list[str]:

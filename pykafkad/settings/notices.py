@@ -60,7 +60,7 @@ def _sentence(name: str, text: str, properties: Mapping[str, tuple[str, str]]) -
     row = ROWS[BROKER].get(name)
     if name in _POLICIES and text:
         return f"{name}={text} is a Java class, which cannot run here: it refuses nothing"
-    if name in authorizer_settings.NAMES:
+    if name in authorizer_settings.NAMES or name in authorizer_settings.AUDIT_NAMES:
         is_used = bool(properties.get("authorizer.class.name", ("", ""))[0].strip())
         return "" if is_used else f"{name} has no effect without authorizer.class.name"
     of_listener = per_listener.sentence(name)

@@ -182,7 +182,7 @@ def test_every_name_in_a_request_is_asked_for() -> None:
 
 def test_handlers_ask_by_their_rules() -> None:
     """Nobody but the two modules of authorization asks the session itself."""
-    asking = {module.name for module in modules() if re.search(r"\bctx\.allowed\(", module.text)}
+    asking = {module.name for module in modules() if re.search(r"\bctx\.(?:allowed|could)\(", module.text)}
     assert asking == {"pykafkad.handlers.authorization", "pykafkad.handlers.operations"}
 
 

@@ -173,7 +173,7 @@ CALL_OWNERS = {
         "pykafkad.cli.certificates": "opens files of private keys for nobody else",
         "pykafkad.platform_calls": "and what it asks of the system",
         "pykafkad.memory_disk": "and its twin in memory",
-        "pykafkad.server.logs": "opens standard error anew so that a full pipe does not block",
+        "pykafkad.server.logs": "opens standard error anew, and the audit's file, so that a full pipe does not block",
     },
 }
 
@@ -191,6 +191,7 @@ NOT_SERVING = {
     "pykafkad.server.tls_endpoint": "only for a listener that encrypts",
     "pykafkad.server.tls_settings": "only for a listener that encrypts",
     "pykafkad.server.tls_renewal": "only for a listener that encrypts",
+    "pykafkad.server.audit": "only for a broker with pykafkad.audit.file",
     "pykafkad.server.key_stores": "only for a listener that encrypts",
     "pykafkad.server.certificate_names": "only for a listener that encrypts",
     "pykafkad.sasl.compact_jwt": "only for a listener with OAUTHBEARER",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -234,6 +235,21 @@ def test_a_trace_goes_to_a_file_whose_name_tells_the_format(
     assert started.pop()["trace_file"] is None and started == []
 
 
+def test_an_audit_is_a_setting(tmp_path: Path, started: list[dict], capsys: pytest.CaptureFixture[str]) -> None:
+    """The file's name is made absolute, and a lone dash is none. Without an authorizer there is nothing to tell."""
+    path = tmp_path / "audit.jsonl"
+    acl = ["--acl", "alice read topic orders"]
+    for text, expected in ((str(path), str(path)), ("-", "-"), ("audit.txt", os.path.abspath("audit.txt"))):
+        assert main(["serve", "--audit", text, *acl]) == 0
+        assert started.pop()["settings"].pykafkad_audit_file == expected
+    assert main(["serve", "--audit", str(tmp_path / "no" / "a.txt")]) == 2
+    assert f"there is no directory {tmp_path / 'no'}" in capsys.readouterr().err
+    assert main(["serve", "--audit", "-"]) == 0
+    assert "command line: pykafkad.audit.file has no effect without authorizer.class.name" in (
+        started.pop()["settings"].warnings
+    )
+
+
 def test_an_error_of_listeners_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The error of listeners that are invalid only together names file, line and setting. No broker starts."""
     properties = tmp_path / "server.properties"
@@ -304,5 +320,6 @@ def test_help_and_reader_know_the_same_options() -> None:
         "trace",
         "control",
         "control_token",
+        "audit",
         "log_level",
     ]

@@ -115,6 +115,11 @@ class Context:
     def allowed(self, operation: str, resource_type: str, resource_name: str) -> bool:
         return (operation, resource_type, resource_name) not in self.denied
 
+    could = allowed
+
+    def refused(self, rule: object, resource_name: str) -> None:
+        """Nobody audits it."""
+
     def advertised(self, broker_id: int) -> tuple[str, int]:
         return f"broker{broker_id}", 9092
 

@@ -43,6 +43,11 @@ class FakeContext:
     def allowed(self, operation: str, resource_type: str, name: str) -> bool:
         return (operation, resource_type, name) not in self._denied
 
+    could = allowed
+
+    def refused(self, rule: object, name: str) -> None:
+        """Nobody audits it."""
+
     def check_live_settings(self, live: dict[str, str]) -> None:
         """No listener minds."""
 

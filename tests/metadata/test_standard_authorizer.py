@@ -255,6 +255,18 @@ def test_random_entries_decide_as_the_plain_rules_say(seed):
             else:
                 expected = naive_authorizer.allowed(entries, *caller, *numbers, name, **settings)
             assert made.authorize(*caller, operation, kind, name) is expected, (caller, operation, kind, name, entries)
+            rule = made.explain(*caller, operation, kind, name)
+            assert rule.startswith(("allow", "super.users", "entries") if expected else ("deny", "no entry")), rule
+            if name is not None and not expected:
+                is_denied = any(
+                    each.permission_type == DENY
+                    and each.resource_type == numbers[1]
+                    and each.operation in (numbers[0], ALL)
+                    and naive_authorizer.covers(each, name)
+                    and naive_authorizer.is_for(each, *caller)
+                    for each in entries
+                )
+                assert rule.startswith("deny") is is_denied, rule
     left = {acl_content(each): each for each in image.acls.values()}
     fresh = authorizer(*left.values(), **settings)
     assert content(made) == content(fresh)

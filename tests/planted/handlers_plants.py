@@ -27,8 +27,8 @@ PLANTS = (
     Plant(
         "the other right that would do as well is not looked at",
         "handlers/authorization.py",
-        "operation, resource_type = rule.instead\nreturn ctx.allowed(",
-        "operation, resource_type = rule.instead\nreturn False and ctx.allowed(",
+        "operation, resource_type = rule.instead\nif ctx.allowed(",
+        "operation, resource_type = rule.instead\nif False and ctx.allowed(",
         AUTHORIZATION,
     ),
     Plant(

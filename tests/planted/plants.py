@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.planted import (
+    audit_plants,
     authorizer_plants,
     consumer_group_plants,
     control_plants,
@@ -31,6 +32,7 @@ from tests.planted import (
 )
 
 PLANTS = (
+    *audit_plants.PLANTS,
     *authorizer_plants.PLANTS,
     *wire_plants.PLANTS,
     *log_plants.PLANTS,
