@@ -6,6 +6,7 @@ SASL_PLAINTEXT, where alice, bob and carol log in with passwords and tokens.
 
 from __future__ import annotations
 
+import shutil
 import time
 from base64 import b64encode
 from collections.abc import Iterator
@@ -303,6 +304,45 @@ def test_answers_are_kafkas(tokens_kafka: WithTokens, tokens_pykafkad: WithToken
         told.append(story.close())
     wrong = [pair for pair in zip(*told, strict=True) if pair[0] != pair[1]]
     assert not wrong, "\n\n".join(f"Kafka: {one}\npykafkad: {other}" for one, other in wrong)
+
+
+# --- what is stored -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [("kafka", "pykafkad"), ("pykafkad", "kafka")], ids=" then ".join)
+def test_each_goes_on_with_the_others_tokens(kafka_jars: Path, tmp_path: Path, names: tuple[str, str]) -> None:
+    """One that was renewed, and none that was ended, from the other's directory: seen, and logged in with."""
+    for name in names:
+        (tmp_path / name).mkdir()
+    first = WithTokens(names[0], kafka_jars, tmp_path / names[0])
+    try:
+        first.broker.start()
+        story = Story(first)
+        token = story.create("alice", renewers=renewers("bob"))
+        story.change("RenewDelegationToken", "bob", bytes(token.hmac), 10 * MINUTE_MS)
+        story.change("ExpireDelegationToken", "alice", bytes(story.create("alice").hmac), -1)
+        before = {each: repr(row) for each, row in story.described("alice").items()}
+        assert set(before) == {token.token_id}
+        story.close()
+    finally:
+        first.broker.close()
+    for directory in (tmp_path / names[0]).glob("data*"):
+        shutil.copytree(directory, tmp_path / names[1] / directory.name)
+    second = WithTokens(names[1], kafka_jars, tmp_path / names[1])
+    try:
+        second.broker.start()
+        story = Story(second)
+        story.users["alice"].until(
+            lambda: {each: repr(row) for each, row in story.described("alice").items()},
+            lambda found: found == before,
+        )
+        talk = Talk(second, "the other's token")
+        talk.log_in("SCRAM-SHA-256", token.token_id, b64encode(bytes(token.hmac)).decode(), extension="tokenauth=true")
+        assert talk.ask("Metadata", 12, topics=[]).brokers
+        talk.close()
+        story.close()
+    finally:
+        second.broker.close()
 
 
 # --- Kafka's tool ---------------------------------------------------------------------------------------------------
