@@ -32,7 +32,8 @@ class Control:
     def __init__(self, operations: Operations) -> None:
         self.operations = operations
         self.faults: dict[int, Fault] = {}
-        """Those that were set here, by their numbers."""
+        """Those that there are, by the numbers that they have here."""
+        self._next_fault = 1
         self.lock = threading.Lock()
         """For `faults`, and for what is done in several steps."""
         self.is_closing = False
@@ -42,7 +43,23 @@ class Control:
     def check_open(self) -> None:
         """Raises ApiError once the API ends."""
         if self.is_closing:
-            raise ApiError(UNAVAILABLE, "the broker stops")
+            raise self.ended()
+
+    def ended(self) -> ApiError:
+        """What requests are told whose broker has ended."""
+        return ApiError(UNAVAILABLE, "the broker stops")
+
+    def number_faults(self) -> dict[int, Fault]:
+        """All faults by their numbers; those that a test has set in Python get theirs now. With the lock held."""
+        every = list(self.operations.faults.every)
+        there = {id(fault) for fault in every}
+        self.faults = {number: fault for number, fault in self.faults.items() if id(fault) in there}
+        known = {id(fault) for fault in self.faults.values()}
+        for fault in every:
+            if id(fault) not in known:
+                self.faults[self._next_fault] = fault
+                self._next_fault += 1
+        return self.faults
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

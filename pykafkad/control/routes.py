@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pykafkad
-from pykafkad.control import schemas, status_calls, topic_calls, wait_calls
+from pykafkad.control import fault_calls, schemas, state_calls, status_calls, topic_calls, wait_calls
 from pykafkad.control.api_errors import NOT_ALLOWED, NOT_FOUND, ApiError
 from pykafkad.control.route import JSON, Control, Route
 from pykafkad.testing.options import unknown
@@ -46,6 +46,8 @@ ROUTES: tuple[Route, ...] = (
     *status_calls.ROUTES,
     *topic_calls.ROUTES,
     *wait_calls.ROUTES,
+    *fault_calls.ROUTES,
+    *state_calls.ROUTES,
 )
 
 _PATTERNS = [

@@ -99,7 +99,7 @@ def checked(schema: Schema, value: Any, where: str) -> Any:
         raise ApiError(400, f"{_shown(value)} is no {' and no '.join(kinds)}", where, " or ".join(kinds))
     if "enum" in schema and value not in schema["enum"]:
         known = [each for each in schema["enum"] if each is not None]
-        raise ApiError(400, f"{_shown(value)} is not allowed", where, ", ".join(map(str, known)))
+        raise ApiError(400, unknown("value", value, map(str, known)), where, ", ".join(map(str, known)))
     if isinstance(value, str) and len(value) > schema.get("maxLength", MOST_CHARACTERS):
         most = schema.get("maxLength", MOST_CHARACTERS)
         raise ApiError(400, f"a text of {len(value)} characters", where, f"at most {most} characters")

@@ -71,9 +71,7 @@ def commit_offsets(control: Control, given: dict[str, Any]) -> dict[str, Any]:
 
 def reset(control: Control, _: dict[str, Any]) -> dict[str, Any]:
     """To the start."""
-    with control.lock:
-        control.faults.clear()
-        control.operations.reset()
+    control.operations.reset()
     return {"done": True}
 
 

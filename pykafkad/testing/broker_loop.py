@@ -63,7 +63,8 @@ class BrokerLoop:
         self._known_faults.clear()
         if self._trace is not None:
             was_on = self._trace.is_on
-            self._trace = type(self._trace)(self._broker, self._trace)
+            # One that somebody else has begun for this broker goes on with what there is, too.
+            self._trace = process.runtime.trace or type(self._trace)(self._broker, self._trace)
             if was_on:
                 self._trace.start()
         # Other threads wait for the interpreter while a thread looks for sockets again and again.

@@ -44,6 +44,12 @@ Apis = str | Iterable[str]
 
 _NAMES = {row.name: row for row in table.ROWS}
 _ERRORS = {name: code for code, name in errors.codes().items()}
+API_NAMES = tuple(_NAMES)
+"""Those that a fault may be for."""
+
+ERROR_NAMES = tuple(name for name, code in _ERRORS.items() if code != errors.NONE)
+"""Those that may be answered."""
+
 _FILTERS = ("versions", "client_id", "topic", "partition", "group", "transactional_id", "times", "probability", "seed")
 
 
@@ -128,7 +134,7 @@ class Faults:
         served. A Produce with acks=0 has no answer: its connection is closed."""
         code = _ERRORS.get(error) if isinstance(error, str) else error if error in errors.codes() else None
         if code is None or code == errors.NONE:
-            raise ValueError(f"error: {unknown('error', error, [name for name in _ERRORS if name != 'NONE'])}")
+            raise ValueError(f"error: {unknown('error', error, ERROR_NAMES)}")
         return self._add("answer", apis, filters, errors.name(code), error_code=code)
 
     def delay(self, apis: Apis, delay_ms: float, **filters: Unpack[Filters]) -> Fault:

@@ -104,11 +104,17 @@ class Operations:
         """Save the state of everything under a name, for `rewind`."""
         snapshots.act(self._asked, "create", name)
 
+    def delete_saved(self, name: str) -> None:
+        """Forget a saved state."""
+        snapshots.act(self._asked, "delete", name)
+
     def rewind(self, name: str, topic: str | None = None) -> None:
         """Go back to a saved state: one topic, or everything (clients connect anew, and faults are released)."""
         snapshots.act(self._asked, "restore", name if topic is None else f"{name}:{topic}")
         if topic is None:
             self.faults.every.clear()
+            # The connection was handed to the broker that serves now, which does not know whose it is.
+            self._asked.reconnect()
 
     # --- topics and records -------------------------------------------------------------------------------------------
 
@@ -251,11 +257,15 @@ class Operations:
     def trace(self) -> Trace:
         """Record the requests of clients and their answers from now on, also over restarts: what was recorded
         (`pykafkad.testing.traces`). Without it nothing is recorded, and nothing costs time."""
+        return self.recorded().start()
+
+    def recorded(self) -> Trace:
+        """The trace as it is, on or off."""
         if self._trace is None:
             from pykafkad.testing.traces import Trace
 
             self._trace = Trace(self._running)
-        return self._trace.start()
+        return self._trace
 
     # --- when a test fails --------------------------------------------------------------------------------------------
 

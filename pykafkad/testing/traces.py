@@ -69,9 +69,13 @@ class Trace:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: `.pcap` for Wireshark, `.jsonl` with all fields, `.txt` with a line for each request.
         Raises ValueError for another name."""
-        content = trace_formats.as_file(os.fspath(path), self._exchanges)
+        content = self.content(os.fspath(path))
         with open(path, "wb") as file:
             file.write(content)
+
+    def content(self, name: str) -> bytes:
+        """What a file of that name would hold. Raises ValueError for a name that tells no format."""
+        return trace_formats.as_file(name, self._exchanges)
 
     def _exchanges(self) -> list[Exchange]:
         return [from_json(each) if isinstance(each, dict) else each for each in self._running.traced()]

@@ -75,6 +75,11 @@ class WireClient:
         if connected is not None:
             connected.close()
 
+    def reconnect(self) -> None:
+        """Make a new connection for the next request, when those that are under way have been answered."""
+        with self._turn:
+            self.close()
+
     def ask(self, api: str, **fields: object) -> Any:
         """The answer to the request of an API of `VERSIONS`, with these fields. Raises OSError."""
         version = VERSIONS[api]

@@ -220,6 +220,8 @@ NOT_SERVING = {
     "pykafkad.control.api_errors": "only for the control API",
     "pykafkad.control.application": "only for the control API",
     "pykafkad.control.command_line": "only for the control API",
+    "pykafkad.control.fault_calls": "only for the control API",
+    "pykafkad.control.state_calls": "only for the control API",
     "pykafkad.control.route": "only for the control API",
     "pykafkad.control.routes": "only for the control API",
     "pykafkad.control.schemas": "only for the control API",

@@ -95,6 +95,47 @@ def test_users_and_acls_do_not_stand_in_the_way(tmp_path):
         client.close()
 
 
+def test_a_served_broker_is_reset_traced_moved_in_time_and_rewound(tmp_path):
+    """What `serve` was told is there after a reset; after the way back to a snapshot the calls find the next broker,
+    with the trace and the clock of the one before, and may do what they might."""
+    trace = tmp_path / "trace.txt"
+    options = [
+        "--memory",
+        "32MB",
+        "--user",
+        "alice:secret:PLAIN",
+        "--acl",
+        "alice read topic orders",
+        "--topic",
+        "orders:2",
+    ]
+    with Served(*options, "--trace", str(trace)) as served:
+        api = served.api
+        api.post("/topics", name="more")
+        api.post("/topics/orders/records", records=[{"value": "one"}])
+        assert api.send("POST", "/reset").body == {"done": True}
+        assert api.get("/topics").body == {"topics": [{"name": "orders", "partitions": 2}]}
+        assert api.get("/topics/orders/records").body["records"] == []
+        api.post("/topics/orders/records", records=[{"value": "kept"}])
+        assert api.post("/snapshots", name="prepared").status == 201
+        api.post("/topics", name="late")
+        assert api.post("/clock/advance", seconds=60).body["ahead_seconds"] == pytest.approx(60)
+        assert api.send("POST", "/trace/start").body == {"is_on": True}
+        assert api.post("/snapshots/prepared/restore").body == {"done": True}
+        assert api.get("/health").body == {"status": "ok"}
+        assert api.get("/topics").body == {"topics": [{"name": "orders", "partitions": 2}]}
+        (kept,) = api.get("/topics/orders/records").body["records"]
+        assert kept["value"] == "kept"
+        assert api.post("/topics", name="again").status == 201
+        assert api.post("/clock/advance", seconds=1).body["ahead_seconds"] == pytest.approx(61)
+        assert api.get("/trace").status == 200
+        assert api.post("/faults", kind="close_before", apis=["Fetch"]).status == 201
+        served.process.send_signal(signal.SIGTERM)
+        _, errors = served.process.communicate(timeout=60)
+        assert served.process.returncode == 0 and "Traceback" not in errors
+        assert trace.exists()
+
+
 def test_an_address_that_is_taken_is_named(capsys):
     """Before anything is served."""
     with Served("--memory", "16MB") as served:

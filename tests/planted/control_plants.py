@@ -8,6 +8,8 @@ SERVER = ("tests/control/test_server.py",)
 SERVE = ("tests/control/test_serve.py",)
 TOPICS = ("tests/control/test_topics.py",)
 WAITS = ("tests/control/test_waits.py",)
+FAULTS = ("tests/control/test_faults.py",)
+STATES = ("tests/control/test_states.py",)
 METRICS = ("tests/control/test_metrics.py",)
 
 PLANTS = (
@@ -80,5 +82,40 @@ PLANTS = (
         "_check_number(schema, value, where)",
         "pass",
         TOPICS,
+    ),
+    Plant(
+        "a fault of Python's has another number each time",
+        "control/route.py",
+        "self.faults = {number: fault for number, fault in self.faults.items() if id(fault) in there}",
+        "self.faults = {}",
+        FAULTS,
+    ),
+    Plant(
+        "a wait for a fault goes on after the broker's end",
+        "control/fault_calls.py",
+        "if not control.operations.is_running:",
+        "if False:",
+        FAULTS,
+    ),
+    Plant(
+        "the next broker does not know whose calls these are",
+        "testing/operations.py",
+        "self._asked.reconnect()",
+        "pass",
+        SERVE,
+    ),
+    Plant(
+        "a reset of a served broker forgets what it was told to create",
+        "control/served.py",
+        "Operations(self._broker, {name: Topic(partitions) for name, partitions in topics})",
+        "Operations(self._broker, {})",
+        SERVE,
+    ),
+    Plant(
+        "the oldest requests of a trace are answered",
+        "control/state_calls.py",
+        'last = found[-given["limit"] :]',
+        'last = found[: given["limit"]]',
+        STATES,
     ),
 )
