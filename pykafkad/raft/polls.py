@@ -110,13 +110,15 @@ def follower(replica: RaftReplica, now: float) -> bool:
 
 
 def leader(replica: RaftReplica, now: float) -> bool:
-    """Tell those who leads that do not fetch, answer fetches that have waited, and resign without a majority."""
+    """Tell those who leads that do not fetch, answer fetches that have waited, and resign without a majority, or when
+    this node is no voter any more and that is committed."""
     role = replica.role
+    # An answer counts what its follower has told, by which the high watermark may rise.
+    requests.expire_parked(replica, now)
+    voter_changes.expire(replica, now)
     if role.must_resign(now) or (not replica.is_voter and replica.voter_sets.offset < replica.high_watermark):
         replica.resign(now)
         return True
-    requests.expire_parked(replica, now)
-    voter_changes.expire(replica, now)
     to_tell = role.voters_to_tell(now)
     replica.deadline = role.next_deadline()
     for voter in replica.voters:

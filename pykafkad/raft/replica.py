@@ -297,9 +297,9 @@ class RaftReplica:
     def _voters_of_new_epoch(self) -> list[object]:
         """The records with which a leader writes the voters: those of the formatting, which no log has yet, or those
         with endpoints of its own that are new."""
-        own = self.own_voter()
         sets = self.voter_sets
-        if not sets.level or (sets.offset > FORMATTED and own in self.voters):
+        is_known = not self.is_voter or self.own_voter() in self.voters
+        if not sets.level or (sets.offset > FORMATTED and is_known):
             return []
         voters = to_record(self._with_own(self.voters))
         return [messages.KRaftVersionRecord(version=0, k_raft_version=sets.level), voters]
@@ -414,9 +414,8 @@ class RaftReplica:
 
     def _update_may_lead(self) -> None:
         """Whether this node asks for votes: as a voter, or as one that is removed by what may not be committed."""
-        sets = self.voter_sets
-        self.may_lead = self.is_voter or (
-            sets.offset >= self.high_watermark and any(voter.key == self.key for voter in sets.older_voters)
+        self.may_lead = self.is_voter or any(
+            voter.key == self.key for voter in self.voter_sets.may_count(self.high_watermark)
         )
 
     def _own_vote(self) -> set[int]:

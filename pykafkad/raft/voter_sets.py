@@ -35,10 +35,14 @@ class VoterSets:
         """Those of the newest record."""
         return self._sets[-1][1] if self._sets else self.first
 
-    @property
-    def older_voters(self) -> list[Voter]:
-        """Those before the newest record, which count again if that is lost."""
-        return self._sets[-2][1] if len(self._sets) > 1 else self.first
+    def may_count(self, high_watermark: int) -> list[Voter]:
+        """All that are in a set which counts or may count again: the newest, and those before what is not committed."""
+        found: list[Voter] = []
+        for offset, voters in reversed(self._sets):
+            found += voters
+            if offset < high_watermark:
+                return found
+        return found + self.first
 
     @property
     def offset(self) -> int:

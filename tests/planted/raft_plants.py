@@ -9,6 +9,7 @@ from tests.planted.plant import Plant
 SEEDS = ("tests/simulation/test_raft_seeds.py",)
 ELECTIONS = ("tests/raft/test_elections.py",)
 RULES = ("tests/raft/test_replica.py",)
+CHANGES = ("tests/raft/test_voter_changes.py",)
 
 FOUND_BY_SEEDS = (
     Plant(
@@ -193,6 +194,118 @@ FOUND_BY_SEEDS = (
         "return self.end_offset",
         SEEDS,
     ),
+    Plant(
+        "a set of voters outlives the cut of the log",
+        "raft/answers.py",
+        "replica.voter_sets.truncated(offset)",
+        "pass",
+        SEEDS,
+    ),
+    Plant(
+        "fetched voters count when somebody else asks",
+        "raft/answers.py",
+        "for offset, message in control:\n    replica.voter_sets.added(offset, message)",
+        "pass",
+        SEEDS,
+    ),
+    Plant(
+        "the voters of a snapshot are forgotten",
+        "raft/answers.py",
+        "replica.voter_sets.replaced(role.head.messages, wanted.end_offset)",
+        "replica.voter_sets.replaced([], wanted.end_offset)",
+        SEEDS,
+    ),
+    Plant(
+        "a voter with another directory counts as the one before",
+        "raft/leader.py",
+        "return known if known is not None and known.directory_id in (ZERO, key[1]) else self.observers.get(key)",
+        "return known or self.observers.get(key)",
+        SEEDS,
+    ),
+    Plant(
+        "a change of the voters begins before the last one is committed",
+        "raft/voter_changes.py",
+        "if offset != NOWHERE and offset < replica.high_watermark:",
+        "if True:",
+        SEEDS,
+    ),
+    Plant(
+        "a new leader changes the voters before it has committed anything",
+        "raft/voter_changes.py",
+        "if not leader.has_committed:",
+        "if False:",
+        SEEDS,
+    ),
+    Plant(
+        "a change is acknowledged when it is appended",
+        "raft/voter_changes.py",
+        "if change is not None and 0 <= change.offset < replica.high_watermark:",
+        "if change is not None and 0 <= change.offset:",
+        SEEDS,
+    ),
+    Plant(
+        "a leader that has removed itself stays",
+        "raft/polls.py",
+        "role.must_resign(now) or (not replica.is_voter and replica.voter_sets.offset < replica.high_watermark)",
+        "role.must_resign(now)",
+        SEEDS,
+    ),
+    Plant(
+        "a leader that has removed itself counts itself",
+        "raft/leader.py",
+        "if self.is_voter:\n    offsets.append(own_offset)",
+        "offsets.append(own_offset)",
+        SEEDS,
+    ),
+    Plant(
+        "a new voter does not count for the leader that has added it",
+        "raft/replica.py",
+        "self.role.set_voters(voters)",
+        "pass",
+        SEEDS,
+    ),
+    Plant(
+        "a voter that is being removed asks for no votes",
+        "raft/replica.py",
+        "any(voter.key == self.key for voter in self.voter_sets.may_count(self.high_watermark))",
+        "False",
+        SEEDS,
+    ),
+    Plant(
+        "a replica that is no voter counts its own vote",
+        "raft/replica.py",
+        "return {self.node_id} if self.is_voter else set()",
+        "return {self.node_id}",
+        SEEDS,
+    ),
+    Plant(
+        "a snapshot has the newest voters",
+        "raft/voter_sets.py",
+        "sets = [voters for offset, voters in self._sets if offset < end_offset]",
+        "sets = [voters for _, voters in self._sets]",
+        SEEDS,
+    ),
+    Plant(
+        "a log that begins at a snapshot forgets its voters",
+        "raft/voter_sets.py",
+        "del history[: max(0, len(older) - 1)]",
+        "del history[: len(older)]",
+        SEEDS,
+    ),
+    Plant(
+        "the voter that is removed is another one of the same id",
+        "raft/voter_changes.py",
+        "others = [voter for voter in replica.voters if voter.key != key]",
+        "others = [voter for voter in replica.voters if voter.id != key[0]]",
+        SEEDS,
+    ),
+    Plant(
+        "the first leader of a formatted quorum does not write its voters",
+        "raft/replica.py",
+        "if not sets.level or (sets.offset > FORMATTED and is_known):",
+        "if True:",
+        SEEDS,
+    ),
 )
 
 PLANTS = (
@@ -308,5 +421,61 @@ PLANTS = (
         "or row.position != role.position",
         "",
         RULES,
+    ),
+    Plant(
+        "two changes of the voters are under way",
+        "raft/voter_changes.py",
+        "if leader.change is not None:\n    return",
+        "if False:\n    return",
+        CHANGES,
+    ),
+    Plant(
+        "a replica is added before it has caught up",
+        "raft/voter_changes.py",
+        "elif known is None or not known.is_caught_up(now):",
+        "elif False:",
+        CHANGES,
+    ),
+    Plant(
+        "a replica is added whatever levels it supports",
+        "raft/voter_changes.py",
+        "if not levels[0] <= replica.voter_sets.level <= levels[1]:",
+        "if False:",
+        CHANGES,
+    ),
+    Plant(
+        "a change of the voters never times out",
+        "raft/voter_changes.py",
+        "if change is not None and now >= change.expires_at:",
+        "if False:",
+        CHANGES,
+    ),
+    Plant(
+        "a change is forgotten when the leader goes",
+        "raft/replica.py",
+        "voter_changes.abandon(self, before)",
+        "pass",
+        CHANGES,
+    ),
+    Plant(
+        "kraft.version rises before all voters have told of themselves",
+        "raft/voter_changes.py",
+        "voter.directory_id == ZERO or not voter.levels[0] <= level <= voter.levels[1]",
+        "False",
+        CHANGES,
+    ),
+    Plant(
+        "any number of observers is known",
+        "raft/leader.py",
+        "if len(self.observers) >= MAX_OBSERVERS:\n    return None",
+        "if False:\n    return None",
+        CHANGES,
+    ),
+    Plant(
+        "a replica joins that is not to",
+        "raft/membership.py",
+        "if not replica.joins or not replica.voter_sets.level:",
+        "if not replica.voter_sets.level:",
+        CHANGES,
     ),
 )

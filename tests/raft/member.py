@@ -19,7 +19,7 @@ TIMEOUTS = Timeouts(election=1.0, fetch=2.0, request=2.0, retry_backoff=0.02, el
 
 
 def directory(node_id):
-    return bytes([node_id]) * 16
+    return b"%016d" % node_id if node_id > 255 else bytes([node_id]) * 16
 
 
 def batch(base_offset, epoch, count=1, value=b"value"):
@@ -58,12 +58,13 @@ class Member:
         started=True,
         formatted=False,
         control_records=(),
+        directory_id=None,
         **options,
     ):
         self.now = 0.0
         self.machine = RaftReplica(
             node_id,
-            directory(node_id),
+            directory_id or directory(node_id),
             [] if formatted else [Voter(each, ZERO, []) for each in voters],
             Random(1),
             cluster_id=CLUSTER,
@@ -131,6 +132,9 @@ class Member:
 
     def become_leader(self):
         """Win an election."""
+        if self.machine.state == "leader":
+            self.sync()
+            return self
         self.wait_for("prospective")
         for _ in range(2):
             for peer in [voter.id for voter in self.machine.voters if voter.id != self.machine.node_id]:

@@ -59,6 +59,7 @@ class Checkers:
         self.voters = voters
         self.lost = {}
         self.changes = 0
+        self.ever_voters = set()
         self.leaders = {}
         self.entries = {}
         self.committed = {0: 0}
@@ -138,6 +139,7 @@ class Checkers:
         """Two sets of voters that follow each other differ by one voter, so that any two majorities have one in
         common."""
         before, after = node.disk.log.voters_before(batch.base_offset)[0], keys_of(batch.control)
+        self.ever_voters |= after
         if before is None:
             # The voters of the settings. Their directories become known.
             if self.voters and {each[0] for each in after} != self.voters:
@@ -166,6 +168,8 @@ class Checkers:
         if response.error_code or (kind is messages.AddRaftVoterRequest and not request.ack_when_committed):
             return
         key = request.voter_id, request.voter_directory_id
+        if key not in self.ever_voters:
+            raise Broken(f"node {node.id} acknowledges a change of {key}, which was never a voter")
         keys, _ = node.disk.log.voters_before(min(self.committed_end, node.disk.log.end_offset))
         if (key in keys) != (kind is messages.AddRaftVoterRequest):
             raise Broken(f"node {node.id} acknowledges a change of voter {key}, and {keys} are committed")
@@ -182,7 +186,10 @@ class Checkers:
         log = node.disk.log
         if node.machine.state != states.LEADER or log.end_offset < end_offset:
             return
-        keys = log.voters_before(log.end_offset)[0] or {(each, None) for each in self.voters}
+        in_log, offset = log.voters_before(log.end_offset)
+        if in_log and node.key not in in_log and offset < end_offset:
+            raise Broken(f"node {node.id} leads on, and its removal at {offset} is committed")
+        keys = in_log or {(each, None) for each in self.voters}
         chain = log.chain_at(end_offset)
         disks = {**self.lost, **{each.key: each.disk.durable for each in self.nodes}}
         disks |= {(each.id, None): each.disk.durable for each in self.nodes}
@@ -195,9 +202,27 @@ class Checkers:
         if end_offset < node.applied:
             raise Broken(f"node {node.id} cuts at {end_offset} what it applied up to {node.applied}")
 
-    def elected(self, node, epoch):
+    def voters_known(self, node):
+        """The voters that count for a machine are the newest in its log."""
+        log = node.disk.log
+        in_log = log.voters_before(log.end_offset)[0]
+        in_machine = {voter.key for voter in node.machine.voters}
+        if in_log is not None and in_machine != in_log:
+            raise Broken(f"node {node.id} takes {in_machine} for the voters, and its log has {set(in_log)}")
+
+    def agree(self, offset):
+        """At the end all have the same voters."""
+        logs = [each.disk.log for each in self.nodes]
+        found = {log.voters_before(offset)[0] for log in logs if log.start_offset <= offset}
+        if len(found) > 1:
+            raise Broken(f"before {offset} the voters are {found}")
+
+    def elected(self, node, epoch, change):
         """Leader completeness: a leader has all that was committed in earlier epochs. One that learns late of its
-        election does not have what others have committed meanwhile."""
+        election does not have what others have committed meanwhile. A majority of voters has elected it."""
+        voters, granting = ({each.voter_id for each in rows} for rows in (change.voters, change.granting_voters))
+        if not granting <= voters or len(granting) * 2 <= len(voters):
+            raise Broken(f"node {node.id} is elected in epoch {epoch} by {granting} of {voters}")
         log = node.disk.log
         index = bisect_left(self.commits, epoch, key=lambda each: each[0])
         end = self.commits[index - 1][1] if index else 0

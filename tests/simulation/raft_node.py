@@ -69,6 +69,7 @@ class RaftNode:
         self.seen_high_watermark = -1
         self.applied = 0
         self.incoming = b""
+        self.has_new_voters = True
 
     @property
     def directory_id(self):
@@ -144,6 +145,9 @@ class RaftNode:
         self.perform()
         if self.seen_high_watermark > before and not self.queue:
             self.world.checkers.committed_by(self)
+        if self.has_new_voters and not self.queue:
+            self.has_new_voters = False
+            self.world.checkers.voters_known(self)
         self.arm()
 
     def arm(self):
@@ -205,7 +209,7 @@ class RaftNode:
     def _append_control(self, effect):
         values = [each.value for each in effect.records]
         if type(values[0]) is messages.LeaderChangeMessage:
-            self.world.checkers.elected(self, effect.epoch)
+            self.world.checkers.elected(self, effect.epoch, values[0])
         else:
             self.world.checkers.changes_voters(self, values, effect.epoch)
         self._append(self.batch([record_codec.encode(each) for each in effect.records], effect.epoch, is_control=True))
@@ -218,6 +222,8 @@ class RaftNode:
     def _append(self, data):
         for batch in self.disk.append(data):
             self.world.checkers.appended(self, batch)
+            if batch.control:
+                self.has_new_voters = True
 
     def propose(self, values):
         """Append records, if this node leads as far as it knows."""
@@ -233,6 +239,7 @@ class RaftNode:
         self.world.checkers.truncated(self, effect.end_offset)
         self.disk.truncate(effect.end_offset)
         self.cuts += 1
+        self.has_new_voters = True
 
     def _sync(self, effect):
         self.world.at(
@@ -255,6 +262,7 @@ class RaftNode:
             self.disk.store_snapshot(end_offset, epoch, self.incoming, chain)
             self.applied = end_offset
             self.loads += 1
+            self.has_new_voters = True
             self.incoming = b""
 
     def make_snapshot(self, *, begins_log):

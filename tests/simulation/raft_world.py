@@ -1,5 +1,6 @@
 """A quorum of up to five voters and some observers in one process, from one seed: virtual time, a network that delays,
-loses and doubles messages, disks that forget, clocks that drift, nodes that are killed and paused.
+loses and doubles messages, disks that forget or are lost, clocks that drift, nodes that are killed and paused, and
+administrators who add and remove voters.
 
 Faults of a kind that is drawn for each seed happen for some seconds. Then everything heals, and the quorum must go on:
 new records reach every node."""
@@ -17,7 +18,7 @@ from tests.simulation.raft_checkers import Broken, Checkers
 from tests.simulation.raft_disk import RaftDisk
 from tests.simulation.raft_node import CLUSTER, RaftNode, Token
 
-FAULT_SECONDS = 8.0
+FAULT_SECONDS = 6.5
 HEALED_SECONDS = 30.0
 MAX_STEPS = 60_000
 
@@ -155,6 +156,7 @@ class RaftWorld:
             do(*arguments)
             if self.is_healed:
                 if self.goal is not None and all(node.applied >= self.goal for node in self.nodes):
+                    self.checkers.agree(self.goal)
                     return
                 if self.time > FAULT_SECONDS + HEALED_SECONDS:
                     raise Broken(
@@ -338,7 +340,9 @@ class RaftWorld:
             voters = leader.machine.voters
             own = [voter for voter in voters if voter.id == leader.id]
             voter = self.random.choice(own if own and self.random.random() < 0.5 else voters)
-            self._ask(leader, forms.remove_voter_request(CLUSTER, voter.key))
+            # Now and then in a directory that is none of a voter.
+            key = (voter.id, b"x" * 16) if self.random.random() < 0.1 else voter.key
+            self._ask(leader, forms.remove_voter_request(CLUSTER, key))
 
     def _move(self, node, seconds):
         """A node comes back with another address."""

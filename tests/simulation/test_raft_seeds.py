@@ -27,8 +27,8 @@ def test_seeds(part):
 
 def test_the_faults_happen():
     """The seeds try what they are there for: leaders that follow each other, logs that are cut, snapshots that are
-    fetched, machines that start again."""
-    epochs = starts = cut = loaded = steps = 0
+    fetched, machines that start again, voters that come, go and lose their disks."""
+    epochs = starts = cut = loaded = steps = changes = wiped = 0
     for seed in range(30):
         world = RaftWorld(seed)
         world.run()
@@ -37,7 +37,10 @@ def test_the_faults_happen():
         starts += sum(node.starts for node in world.nodes)
         cut += sum(node.cuts for node in world.nodes)
         loaded += sum(node.loads for node in world.nodes)
+        changes += world.checkers.changes
+        wiped += world.wiped_voters
     assert epochs > 60 and starts > 150 and cut > 5 and loaded > 3 and steps > 10_000
+    assert changes > 20 and wiped > 2
     assert set(FAULTS) == {fault for seed in range(30) for fault in RaftWorld(seed).faults}
 
 
