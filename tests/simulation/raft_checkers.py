@@ -223,6 +223,8 @@ class Checkers:
         voters, granting = ({each.voter_id for each in rows} for rows in (change.voters, change.granting_voters))
         if not granting <= voters or len(granting) * 2 <= len(voters):
             raise Broken(f"node {node.id} is elected in epoch {epoch} by {granting} of {voters}")
+        if node.id not in self.voters and node.key not in self.ever_voters:
+            raise Broken(f"node {node.id} leads epoch {epoch}, and was never a voter")
         log = node.disk.log
         index = bisect_left(self.commits, epoch, key=lambda each: each[0])
         end = self.commits[index - 1][1] if index else 0

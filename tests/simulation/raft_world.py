@@ -18,7 +18,7 @@ from tests.simulation.raft_checkers import Broken, Checkers
 from tests.simulation.raft_disk import RaftDisk
 from tests.simulation.raft_node import CLUSTER, RaftNode, Token
 
-FAULT_SECONDS = 6.5
+FAULT_SECONDS = 6.0
 HEALED_SECONDS = 30.0
 MAX_STEPS = 60_000
 
@@ -120,6 +120,7 @@ class RaftWorld:
             for node in self.nodes:
                 if node.id in voter_ids:
                     node.disk = RaftDisk(formatted)
+                    self.checkers.ever_voters.add(node.key)
 
     def _leave_out(self, names):
         """Run without some of `FAULTS` and `CONDITIONS`, to see what a failure needs."""
@@ -145,6 +146,8 @@ class RaftWorld:
         self.at(0.3, self._propose)
         if self.snapshot_every:
             self.at(0.3, self._snapshot)
+        if self.kind != STATIC:
+            self.at(0.5, self._administer)
         if self.kind == UPGRADED:
             self.at(FAULT_SECONDS * self.random.random(), self._upgrade)
         if self.faults:
@@ -313,7 +316,7 @@ class RaftWorld:
         key = request.voter_id, request.voter_directory_id
         if not leader.is_up or not leader.machine.is_leader:
             return True
-        keys = {voter.key for voter in leader.machine.voters}
+        keys = _keys(leader)
         if type(request) is messages.RemoveRaftVoterRequest:
             return key not in keys or self._is_alive(keys - {key})
         return key not in self.checkers.lost and self._is_alive(keys | {key})
@@ -325,9 +328,18 @@ class RaftWorld:
     def _ask(self, leader, request):
         self.at(self.time + self.delay, self._arrives, leader, Token(None, 0, request), 0, self._over_the_wire(request))
 
-    def _add(self, node, _):
+    def _administer(self):
+        """Voters are added and removed more often than disks are lost."""
+        kinds = [each for each in ("add", "remove") if each in self.faults]
+        if kinds and not self.is_healed:
+            _FAULTS[self.random.choice(kinds)](self, None, 0.0)
+            self.at(self.time + self.random.expovariate(1 / 0.4), self._administer)
+
+    def _add(self, *_):
         leader = self._leader()
-        if leader is not None:
+        others = [] if leader is None else [each for each in self.nodes if each.key not in _keys(leader)]
+        if others:
+            node = self.random.choice(others)
             ack_when_committed = self.random.random() < 0.5
             self._ask(
                 leader, forms.add_voter_request(CLUSTER, node.voter(), 1000, ack_when_committed=ack_when_committed)
@@ -430,6 +442,11 @@ class RaftWorld:
                 node.resume()
             node.arm()
         self.goal = max(node.disk.log.end_offset for node in self.nodes) + 3
+
+
+def _keys(node):
+    """The voters that count for a node."""
+    return {voter.key for voter in node.machine.voters}
 
 
 _FAULTS = {
