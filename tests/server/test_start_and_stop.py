@@ -54,7 +54,7 @@ def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch
 
     world = World("/data", disk=MemoryDisk())
     monkeypatch.setattr("builtins.print", broken)
-    run._tell_ready(world.process, str(tmp_path / "ready"), None)
+    run._tell_ready(world.process, str(tmp_path / "ready"), {})
     assert (tmp_path / "ready").read_bytes() == b"localhost:9092\n"
     world.stop()
 
