@@ -45,15 +45,13 @@ def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) 
     return bound
 
 
-def refusal(fd: int, connections: int, max_connections: int) -> dict[str, object] | None:
+def refusal(fd: int, connections: int) -> dict[str, object] | None:
     """Why a connection with this descriptor, accepted beside so many others, can't be kept: reason and limit, or None.
 
     Descriptors run out for files too: of those that this process may have, an eighth and the spare ones are no
     connection's, or clients that come and stay would keep logs from being opened. Where it is files that took the
     others, as many connections as an eighth are let in, but for half of the spare ones: who connects anew is served.
     The system gives out the lowest that is free."""
-    if connections >= max_connections:
-        return {"reason": "max.connections", "limit": max_connections}
     if fd > SPARE_DESCRIPTORS:
         limit = descriptor_limit()
         share = limit // _SHARE_OF_FILES

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pykafkad.server.binding import address_text, host_text
 from pykafkad.server.connection import Connection
-from pykafkad.server.connection_limits import ConnectionLimits, address_of
+from pykafkad.server.connection_limits import ConnectionLimits
 from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.server.peer_lines import PeerLines
 from pykafkad.server.transport import PlainTransport
@@ -79,7 +79,11 @@ class SocketServer:
         """How many connections addresses may open; None where no quota has been set."""
         self.frame_buffers = FrameBuffers()
         self._next_idle_scan = 0.0
-        self._accept_again_at: float | None = None
+        self._paused_until: dict[Listener, float] = {}
+        """The listeners at which connections came too fast."""
+        self._full: set[Listener] = set()
+        """Those that wait until a connection ends."""
+        self._settings: Settings | None = None
         reactor.begin_ticking(self)
 
     @classmethod
@@ -97,10 +101,13 @@ class SocketServer:
         return server
 
     def _limit(self, settings: Settings) -> None:
+        self._settings = settings
         unknown = self.limits.follow(settings, self._reactor.network.addresses)
         if unknown:
             reason = f"max.connections.per.ip.overrides: no address is known for {', '.join(unknown)}"
             self._node.logs.warning("server", "limits-not-known", reason=reason)
+        self._close_excess()
+        self._look_again()
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -124,6 +131,7 @@ class SocketServer:
         if tls is not None:
             self._tls[listener] = tls
             self._reactor.begin_ticking(tls)
+        self.limits.add(listener, self._settings)
         for each in self._reactor.network.bind_all(host, port, send_buffer_bytes, backlog):
             port = each.getsockname()[1]
             self._listeners.append((each, listener))
@@ -155,6 +163,12 @@ class SocketServer:
 
     def _accept(self, bound: socket, listener: Listener, now: float) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
+            why = self.limits.full(listener)
+            if why is not None:
+                self._node.logs.info_once("server", "connections-wait", listener=str(listener), **why)
+                self._full.add(listener)
+                self._look_away(listener)
+                return
             try:
                 accepted, address = bound.accept()
             except BlockingIOError:
@@ -164,7 +178,8 @@ class SocketServer:
                     continue
                 # Out of descriptors: without a pause the listener would stay readable and the loop would spin.
                 self._node.logs.warning("server", "accept-failed", reason=error.strerror)
-                self._pause_accepting(now + _ACCEPT_PAUSE_SECONDS)
+                for _, each in self._listeners:
+                    self._pause_accepting(each, now + _ACCEPT_PAUSE_SECONDS)
                 return
             why = self._refusal(accepted, address)
             if why is not None:
@@ -184,23 +199,44 @@ class SocketServer:
                 self._tell_refused(address, reason=error.strerror)
                 accepted.close()
                 continue
-            pause = self.limits.pause_seconds(now)
+            self._close_excess()
+            pause = self.limits.pause_seconds(listener, now)
             if pause:
-                self._pause_accepting(now + pause)
+                self._pause_accepting(listener, now + pause)
                 return
 
     def _refusal(self, accepted: socket, address: tuple[Any, ...]) -> dict[str, object] | None:
         """Why a connection that was accepted can't be kept; None if it can."""
-        limits = self.limits
-        return limits.refusal(host_text(address)) or self._reactor.network.refusal(
-            accepted.fileno(), len(self._connections), limits.max_connections
+        return self.limits.refusal(host_text(address)) or self._reactor.network.refusal(
+            accepted.fileno(), len(self._connections)
         )
 
-    def _pause_accepting(self, until: float) -> None:
-        for bound, _ in self._listeners:
-            self._reactor.pause(bound.fileno(), True)
-        self._accept_again_at = max(until, self._accept_again_at or until)
+    def _pause_accepting(self, listener: Listener, until: float) -> None:
+        self._paused_until[listener] = max(until, self._paused_until.get(listener, until))
+        self._look_away(listener)
         self._plan_tick()
+
+    def _look_away(self, listener: Listener) -> None:
+        for bound, each in self._listeners:
+            if each is listener:
+                self._reactor.pause(bound.fileno(), True)
+
+    def _look_again(self) -> None:
+        """Accept where a listener is not paused any more, or has room again."""
+        now = self._reactor.runtime.now
+        self._full = {each for each in self._full if self.limits.full(each) is not None}
+        for each in [each for each, until in self._paused_until.items() if now >= until]:
+            del self._paused_until[each]
+        for bound, listener in self._listeners:
+            if listener not in self._full and listener not in self._paused_until:
+                self._reactor.pause(bound.fileno(), False)
+
+    def _close_excess(self) -> None:
+        """Make room for those of the listener between brokers, and for a limit that was lowered."""
+        for each in self.limits.excess(self.connections()) if self.limits.count > self.limits.max_connections else ():
+            reason = f"more than max.connections {self.limits.max_connections}"
+            self._reactor.drop_connection(each, reason)
+            self.peer_lines.refused(self._reactor.runtime.now, "connection-closed", each.peer, reason)
 
     def _tell_refused(self, address: tuple[Any, ...], **why: Any) -> None:
         self.peer_lines.refused(self._reactor.runtime.now, "connection-refused", address_text(address), **why)
@@ -218,7 +254,7 @@ class SocketServer:
         tls = self._tls.get(listener)
         reactor.add(accepted, connection, PlainTransport if tls is None else tls.transport)
         self._connections[connection.id] = connection
-        self.limits.opened(address_of(connection))
+        self.limits.opened(connection)
         if tls is not None or logins is not None:
             self.limits.met(connection, tls)
         self._node.metrics.connections_accepted += 1
@@ -241,9 +277,14 @@ class SocketServer:
 
     def hand_over(self, connection: Connection) -> socket:
         """Let go of a connection without closing it; its socket, for another server's `adopt`."""
+        self._forget(connection)
+        return self._reactor.remove_connection(connection)
+
+    def _forget(self, connection: Connection) -> None:
         del self._connections[connection.id]
         self.limits.closed(connection)
-        return self._reactor.remove_connection(connection)
+        if self._full:
+            self._look_again()
 
     def adopt(self, handed_over: socket, listener: Listener) -> Connection | None:
         """Take a socket that another server handed over; None if its peer has gone."""
@@ -273,8 +314,7 @@ class SocketServer:
 
     def lost(self, connection: Connection, was_closed_here: bool) -> None:
         """A connection's transport is gone."""
-        del self._connections[connection.id]
-        self.limits.closed(connection)
+        self._forget(connection)
         metrics = self._node.metrics
         metrics.connections_closed += 1
         login = connection.session.login
@@ -293,10 +333,8 @@ class SocketServer:
 
     def tick(self, now: float) -> None:
         """Close connections that have been idle for too long; accept again after a pause."""
-        if self._accept_again_at is not None and now >= self._accept_again_at:
-            self._accept_again_at = None
-            for bound, _ in self._listeners:
-                self._reactor.pause(bound.fileno(), False)
+        if self._paused_until and now >= min(self._paused_until.values()):
+            self._look_again()
         if now >= self._next_idle_scan:
             self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
             if self.frame_buffers:
@@ -307,6 +345,5 @@ class SocketServer:
         self._plan_tick()
 
     def _plan_tick(self) -> None:
-        again = self._accept_again_at
-        self.next_tick = self._next_idle_scan if again is None else min(self._next_idle_scan, again)
+        self.next_tick = min((self._next_idle_scan, *self._paused_until.values()))
         self._reactor.plan_tick(self.next_tick)

@@ -7,7 +7,9 @@ from pykafkad.settings.rows import BROKER, ROWS
 PREFIX = "listener.name."
 
 # The settings of these families are read for a listener first.
-_FAMILIES = ("sasl.", "ssl.", "connections.max.reauth.ms")
+_FAMILIES = ("sasl.", "ssl.", "connections.max.reauth.ms", "max.connections", "max.connection.creation.rate")
+# And these of the families begin like others that are the broker's alone.
+_OF_BROKER = ("max.connections.per.ip", "max.connections.per.ip.overrides")
 _WITH_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config", "sasl.server.callback.handler.class")
 # And of these some.
 _OF_MECHANISM = "sasl.oauthbearer."
@@ -32,5 +34,5 @@ def sentence(name: str) -> str | None:
         return None
     if setting in _NEVER_ALONE:
         return f"{name} counts only as {PREFIX}<listener>.<mechanism>.{setting}"
-    counts = row.effect and setting.startswith(_FAMILIES)
+    counts = row.effect and setting.startswith(_FAMILIES) and setting not in _OF_BROKER
     return "" if counts else f"{name} has no effect in this version of pykafkad"

@@ -10,6 +10,7 @@ STORES = ("tests/server/test_key_stores.py",)
 SETTINGS = ("tests/server/test_tls_settings.py",)
 POLLER = ("tests/server/test_buffered_poller.py",)
 LIMITS = ("tests/server/test_connection_limits.py",)
+LISTENER_LIMITS = ("tests/server/test_listener_limits.py",)
 RENEWAL = ("tests/server/test_tls_renewal.py",)
 OF_LISTENER = ("tests/settings/test_of_listener.py",)
 COMMANDS = ("tests/cli/test_tls.py",)
@@ -156,9 +157,51 @@ PLANTS = (
         LIMITS,
     ),
     Plant(
+        "the listener between brokers is held up by clients",
+        "server/connection_limits.py",
+        "if self.count >= self.max_connections and not self.is_protected(listener):",
+        "if self.count >= self.max_connections:",
+        LISTENER_LIMITS,
+    ),
+    Plant(
+        "a broker's connection ends for another one's",
+        "server/connection_limits.py",
+        "[each for each in connections if not self.is_protected(each.listener)]",
+        "connections",
+        LISTENER_LIMITS,
+    ),
+    Plant(
+        "who came last makes room for a broker",
+        "server/connection_limits.py",
+        "key=lambda each: each.transport.last_active",
+        "key=lambda each: -each.transport.last_active",
+        LISTENER_LIMITS,
+    ),
+    Plant(
+        "a listener's own limit does not count",
+        "server/connection_limits.py",
+        "of_listener.count >= of_listener.max_connections",
+        "of_listener.count < 0",
+        LISTENER_LIMITS,
+    ),
+    Plant(
+        "who waits for room is taken when a pause ends",
+        "server/socket_server.py",
+        "if listener not in self._full and listener not in self._paused_until:",
+        "if listener not in self._paused_until:",
+        LISTENER_LIMITS,
+    ),
+    Plant(
+        "who waits for room is never taken",
+        "server/socket_server.py",
+        "if self._full:",
+        "if False:",
+        LISTENER_LIMITS,
+    ),
+    Plant(
         "listeners do not pause",
         "server/socket_server.py",
-        "pause = self.limits.pause_seconds(now)",
+        "pause = self.limits.pause_seconds(listener, now)",
         "pause = 0.0",
         LIMITS,
     ),

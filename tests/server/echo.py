@@ -44,7 +44,9 @@ class EchoNode:
 
     def listen(self, host="127.0.0.1", port=0, send_buffer_bytes=None, tls=None):
         """Listen at the host; `port` and what is returned is the port."""
-        listener = None if tls is None else Listener("TLS", host, port, security_protocol="SSL")
+        listener = Listener("PLAIN", host, port)
+        if tls is not None:
+            listener = Listener("TLS", host, port, security_protocol="SSL")
         self.port = self.socket_server.listen(
             host, port, listener, send_buffer_bytes=send_buffer_bytes, backlog=10, tls=tls
         )

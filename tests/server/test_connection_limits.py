@@ -1,6 +1,7 @@
 """How many connections a node takes, and what becomes of those that are too many."""
 
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,9 +39,13 @@ def follow(limits, **texts):
 
 def test_an_address_has_its_limit():
     limits = ConnectionLimits(10)
+
+    def opened(address):
+        limits.opened(SimpleNamespace(peer=f"{address}:1", listener=None))
+
     for _ in range(100):
         assert limits.refusal("10.0.0.9") is None
-        limits.opened("10.0.0.9")
+        opened("10.0.0.9")
     unknown = follow(
         limits, max_connections_per_ip="2", max_connections_per_ip_overrides="10.0.0.2:3, host:1,::1:0,nowhere:5"
     )
@@ -48,7 +53,7 @@ def test_an_address_has_its_limit():
     for address, limit in (("10.0.0.3", 2), ("10.0.0.2", 3), ("10.0.0.1", 1), ("[fe80::1]", 1), ("[::1]", 0)):
         for _ in range(limit):
             assert limits.refusal(address) is None
-            limits.opened(address)
+            opened(address)
         assert limits.refusal(address) == {"reason": "max.connections.per.ip", "limit": limit}
 
 

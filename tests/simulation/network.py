@@ -458,8 +458,8 @@ class Host:
     def bind_all(self, host, port, send_buffer_bytes, backlog):
         return [self.network.listen(self.name, port)]
 
-    def refusal(self, fd, connections, max_connections):
-        return {"reason": "max.connections", "limit": max_connections} if connections >= max_connections else None
+    def refusal(self, fd, connections):
+        """Nobody runs out of descriptors."""
 
     def send_slice(self, connected, chunk, size):
         """A part of a file that may have no descriptor leaves as bytes."""
