@@ -27,7 +27,9 @@ EAGER = {"election": 1.0, "fetch": 2.0}
 
 
 class KafkaController(KafkaProcess):
-    """A controller alone, with static voters."""
+    """A controller alone, with static voters; or as the first voter of a quorum whose voters are in its log."""
+
+    is_dynamic = False
 
     def __init__(self, jars: Path, directory: Path, ports: dict[int, int]) -> None:
         super().__init__(jars, directory, port=ports[KAFKA])
@@ -37,14 +39,21 @@ class KafkaController(KafkaProcess):
             "listeners": f"CONTROLLER://localhost:{self.port}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": ",".join(f"{node}@localhost:{port}" for node, port in ports.items()),
+            **self._voters(ports),
             "log.dirs": str(self.data_directory),
             "metadata.log.max.snapshot.interval.ms": "2000",
         }
         self.properties_path.write_text(as_properties(settings))
 
+    def _voters(self, ports: dict[int, int]) -> dict[str, str]:
+        if self.is_dynamic:
+            servers = ",".join(f"localhost:{port}" for port in ports.values())
+            return {"controller.quorum.bootstrap.servers": servers}
+        return {"controller.quorum.voters": ",".join(f"{node}@localhost:{port}" for node, port in ports.items())}
+
     def format(self) -> None:
         command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path)]
+        command += ["--standalone"] if self.is_dynamic else []
         formatted = subprocess.run(command, capture_output=True, text=True)
         if formatted.returncode != 0:
             raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")

@@ -12,6 +12,7 @@ from typing import Any
 
 from pykafkad.effects import StoredRecord
 from pykafkad.metadata import record_codec
+from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.raft import events
 from pykafkad.raft.replica import RaftReplica, Timeouts
@@ -26,6 +27,10 @@ VERSIONS = {
     "BeginQuorumEpoch": (53, 1),
     "EndQuorumEpoch": (54, 1),
     "FetchSnapshot": (59, 1),
+    "ApiVersions": (18, 4),
+    "AddRaftVoter": (80, 1),
+    "RemoveRaftVoter": (81, 0),
+    "UpdateRaftVoter": (82, 0),
 }
 NAMES = {key: name for name, (key, _) in VERSIONS.items()}
 API_VERSIONS = 18
@@ -52,7 +57,10 @@ async def read_frame(reader: asyncio.StreamReader) -> memoryview:
 class ReplicaServer:
     """A replica of the metadata log. `high_watermark` is as far as it may apply; `snapshot` what it has fetched."""
 
-    def __init__(self, node_id: int, voter_ids: list[int], ports: dict[int, int], cluster_id: str) -> None:
+    def __init__(
+        self, node_id: int, voter_ids: list[int], ports: dict[int, int], cluster_id: str, *, joins: bool = False
+    ) -> None:
+        """Without `voter_ids` the voters are those of the log. With `joins` it becomes one of them."""
         self.node_id = node_id
         self.ports = ports
         self.machine = RaftReplica(
@@ -61,6 +69,9 @@ class ReplicaServer:
             [Voter(each, ZERO, []) for each in voter_ids],
             random.Random(node_id),
             cluster_id=cluster_id,
+            bootstrap=[] if voter_ids else list(ports),
+            endpoints=[Endpoint("CONTROLLER", "localhost", ports[node_id])] if node_id in ports else [],
+            joins=joins,
         )
         self.start_offset = 0
         self.bases: list[int] = []
@@ -122,6 +133,12 @@ class ReplicaServer:
         """Append a record that changes nothing."""
         self._append([record_codec.encode(StoredRecord(None, messages.NoOpRecord()))], self.machine.epoch, False)
         self.step(events.Appended(self._end_offset()))
+
+    def ask(self, request: Any) -> asyncio.Future[Any]:
+        """A request of an administrator, and what becomes of it."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.step(events.Received(answer, request))
+        return answer
 
     # Effects.
 
@@ -211,7 +228,7 @@ class ReplicaServer:
         frames.finish_frame(chunks)
         writer.write(b"".join(chunks))
         frame = await read_frame(reader)
-        _, position = frames.read_response_header(frame, True)
+        _, position = frames.read_response_header(frame, key != API_VERSIONS)
         response, end = messages.decoder(response_type(name), version)(frame, position)
         assert end == len(frame)
         return response
@@ -248,10 +265,12 @@ class ReplicaServer:
         writer.write(b"".join(chunks))
 
     def _api_versions(self) -> messages.ApiVersionsResponse:
-        spoken = [*VERSIONS.values(), (API_VERSIONS, 4)]
+        spoken = VERSIONS.values()
         row = messages.ApiVersionsResponse.ApiVersion
+        feature = messages.ApiVersionsResponse.SupportedFeatureKey
         return messages.ApiVersionsResponse(
-            api_keys=[row(api_key=key, min_version=4 if key == 1 else 0, max_version=last) for key, last in spoken]
+            api_keys=[row(api_key=key, min_version=4 if key == 1 else 0, max_version=last) for key, last in spoken],
+            supported_features=[feature(name="kraft.version", min_version=0, max_version=1)],
         )
 
 
@@ -268,4 +287,5 @@ PERFORM: dict[str, Any] = {
     "Sync": ReplicaServer._sync,
     "Committed": ReplicaServer._committed,
     "StoreSnapshot": ReplicaServer._store_snapshot,
+    "Locate": lambda server, effect: None,
 }

@@ -18,7 +18,7 @@ UpdateRaftVoter, replicas that join by themselves, and the upgrade from 0 to 1.
 What it does not do yet: addresses of leaders in answers and in BeginQuorumEpoch. A shell reaches a leader that is in no
 set of voters which its replica knows by the addresses of its settings. No broker runs it: a broker is a quorum of one
 voter through `metadata/quorum.py`. What runs it is the simulation of `tests/simulation/raft_world.py`, and
-`compat_tests/test_quorum_with_kafka.py` beside a real Kafka.
+`compat_tests/test_quorum_with_kafka.py` and `compat_tests/test_voters_with_kafka.py` beside a real Kafka.
 
 A shell keeps four rules. It performs the effects of all steps in the order in which they were returned; `Persist`,
 `Truncate` and the last `StoreSnapshot` are done before the effects after them. `Sync` is answered by `Synced` when what

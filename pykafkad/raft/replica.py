@@ -314,8 +314,9 @@ class RaftReplica:
         for offset, value in enumerate(values, self.log.end_offset):
             self.voter_sets.added(offset, value)
         self.log.appended(self.log.end_offset + len(values), self.epoch)
-        requests.complete_parked(self, now)
+        # Fetches that have waited count for the new voters.
         self.voters_changed(now)
+        requests.complete_parked(self, now)
         return self.log.end_offset - 1
 
     def voters_changed(self, now: float) -> None:

@@ -8,7 +8,7 @@ committed a record of its epoch, which ends those that leaders before it have be
 
 from __future__ import annotations
 
-from pykafkad import errors
+from pykafkad import __version__, errors
 from pykafkad.effects import Reply, Send
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.features import KRAFT_VERSION, SUPPORTED
@@ -128,7 +128,8 @@ def add(replica: RaftReplica, event: Received, now: float) -> None:
         return
     change = replica.role.change = PendingChange(event, now + replica.timeouts.request)
     number = replica.connections.sent(key[0], now)
-    asked = messages.ApiVersionsRequest()
+    # A real Kafka refuses a request without these.
+    asked = messages.ApiVersionsRequest(client_software_name="pykafkad", client_software_version=__version__)
     replica.effects.append(Locate(key[0], change.listeners))
     replica.effects.append(Send(key[0], asked, lambda outcome: Answered(key[0], number, asked, outcome)))
 

@@ -34,8 +34,8 @@ ALLOWED = {
     # Of the settings only their regular expressions: consumers subscribe with those of RE2.
     "coordinator": {"wire", "effects", "errors", "config", "settings", "clock"},
     "metadata": {"wire", "uuids", "effects", "errors", "config", "settings", "clock"},
-    # A part of the metadata that has a package of its own.
-    "raft": {"metadata", "wire", "uuids", "effects", "errors"},
+    # A part of the metadata that has a package of its own. Its requests name this software and its version.
+    "raft": {"metadata", "wire", "uuids", "effects", "errors", "pykafkad"},
     "handlers": {"coordinator", "metadata", "log", "wire", "uuids", "effects", "errors", "config", "settings", "clock"},
     "server": {
         "handlers",

@@ -73,6 +73,7 @@ def test_a_replica_that_has_caught_up_becomes_a_voter_and_the_answer_waits_for_t
     (located,) = member.of(events.Locate)
     assert (located.peer, located.endpoints[0].host) == (4, "host-4")
     assert (member.sent[-1].peer, type(member.sent[-1].request)) == (4, messages.ApiVersionsRequest)
+    assert member.sent[-1].request.client_software_name and member.sent[-1].request.client_software_version
     member.answer(4, levels(1, 1))
     assert ids(member) == [1, 2, 3, 4] and member.voters[3].levels == (1, 1)
     assert answers_to(member, messages.AddRaftVoterResponse) == []
