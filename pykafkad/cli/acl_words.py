@@ -4,7 +4,8 @@
 
 `deny bob all topic orders-* from 10.0.0.1` denies User:bob every operation on topics whose names begin with `orders-`,
 at that address. `everybody` is User:*, a name `*` means every name, and `cluster` has no name. A word with spaces
-stands in single or double quotes; a backslash is a letter like others, as in `DOMAIN\\bob`.
+stands in single or double quotes; a backslash is a letter like others, as in `DOMAIN\\bob`. `literal-group jobs*` is
+the one group of that name: so stands the name of any resource that ends with a star and is no prefix.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from pykafkad.metadata.standard_authorizer import ALL, ALLOW, EVERYBODY, OPERATI
 
 DENY = 2
 CLUSTER = 4
+
+LITERALLY = "literal-"
+"""Before a kind of resource: a star at the end of the name is one of its letters."""
 
 RESOURCES = {"topic": 2, "group": 3, "cluster": CLUSTER, "transactional-id": 5, "token": 6, "user": 7}
 
@@ -69,18 +73,24 @@ def parse(text: str) -> list[Entry]:
     if len(words) != 4:
         raise ValueError(f"{text}: must be {USAGE}")
     who, operations, resource, name = words
+    is_literal = resource.startswith(LITERALLY)
+    resource = resource.removeprefix(LITERALLY)
     if resource not in RESOURCES:
         raise ValueError(f"{text}: {resource} is no kind of resource: name one of {', '.join(RESOURCES)}")
     unknown = [each for each in operations.split(",") if each not in OPERATIONS]
     if unknown:
         raise ValueError(f"{text}: {unknown[0]!r} is no operation: name some of {', '.join(OPERATIONS)}")
     pattern_type = LITERAL
-    if len(name) > 1 and name.endswith(WILDCARD):
+    if _looks_prefixed(name) and not is_literal:
         name, pattern_type = name[:-1], PREFIXED
     return [
         Entry(permission, principal(who), OPERATIONS[each], RESOURCES[resource], name, pattern_type, host)
         for each in dict.fromkeys(operations.split(","))
     ]
+
+
+def _looks_prefixed(name: str) -> bool:
+    return len(name) > 1 and name.endswith(WILDCARD)
 
 
 def principal(word: str) -> str:
@@ -110,7 +120,8 @@ def cells(entry: Entry) -> tuple[str, str, str, str, str, str]:
         "allow" if entry.permission == ALLOW else "deny",
         who,
         _OPERATION_WORDS.get(entry.operation, str(entry.operation)),
-        _RESOURCE_WORDS.get(entry.resource_type, str(entry.resource_type)),
+        (LITERALLY if entry.pattern_type == LITERAL and _looks_prefixed(entry.name) else "")
+        + _RESOURCE_WORDS.get(entry.resource_type, str(entry.resource_type)),
         "" if entry.resource_type == CLUSTER else entry.name + (WILDCARD if entry.pattern_type == PREFIXED else ""),
         entry.host,
     )

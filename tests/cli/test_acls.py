@@ -20,6 +20,8 @@ SENTENCES = [
     ("deny alice all group g", Entry(DENY, "User:alice", 2, 3, "g", LITERAL, "*")),
     ("everybody describe topic *", Entry(ALLOW, "User:*", 8, 2, "*", LITERAL, "*")),
     ("alice write topic orders-*", Entry(ALLOW, "User:alice", 4, 2, "orders-", PREFIXED, "*")),
+    ("alice write literal-topic orders-*", Entry(ALLOW, "User:alice", 4, 2, "orders-*", LITERAL, "*")),
+    ("alice read literal-group **", Entry(ALLOW, "User:alice", 3, 3, "**", LITERAL, "*")),
     ("alice write topic **", Entry(ALLOW, "User:alice", 4, 2, "*", PREFIXED, "*")),
     ("alice write transactional-id x from 10.0.0.1", Entry(ALLOW, "User:alice", 4, 5, "x", LITERAL, "10.0.0.1")),
     ("alice read topic x from ::1", Entry(ALLOW, "User:alice", 3, 2, "x", LITERAL, "0:0:0:0:0:0:0:1")),
@@ -40,6 +42,17 @@ def test_a_sentence_is_an_entry(text: str, entry: Entry) -> None:
     permission, principal, operation, resource, name, address = cells(entry)
     again = [permission, quoted(principal), operation, resource, *([quoted(name)] if name else []), "from", address]
     assert parse(" ".join(again)) == [entry]
+
+
+def test_a_literal_name_with_a_star_is_told_from_a_prefix() -> None:
+    """Only there the kind of resource has the word, which a sentence may have before any name."""
+    names = (("jobs*", LITERAL), ("jobs", PREFIXED), ("jobs", LITERAL), ("*", LITERAL))
+    shown = [cells(Entry(ALLOW, "User:a", 3, 3, name, pattern, "*"))[3:5] for name, pattern in names]
+    assert shown == [("literal-group", "jobs*"), ("group", "jobs*"), ("group", "jobs"), ("group", "*")]
+    assert parse("a read literal-group jobs") == parse("a read group jobs")
+    assert parse("a read literal-group *") == parse("a read group *")
+    with pytest.raises(ValueError, match="jobs is no kind of resource"):
+        parse("a read literal-jobs x")
 
 
 def test_what_a_list_shows_is_taken_back(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

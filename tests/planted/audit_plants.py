@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 AUDIT = ("tests/server/test_audit.py",)
+WORDS = ("tests/cli/test_acls.py",)
 ENTRIES = ("tests/metadata/test_standard_authorizer.py",)
 
 PLANTS = (
@@ -63,6 +64,13 @@ PLANTS = (
         "descriptor = os.open(path, flags, 0o600)",
         "descriptor = os.open(path, flags, 0o644)",
         AUDIT,
+    ),
+    Plant(
+        "a name that ends with a star is listed like a prefix",
+        "cli/acl_words.py",
+        "if entry.pattern_type == LITERAL and _looks_prefixed(entry.name)",
+        "if False",
+        WORDS,
     ),
     Plant(
         "a permission is named where a denial decides",
