@@ -6,6 +6,7 @@ it."""
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from collections.abc import Iterable
@@ -14,11 +15,15 @@ from pykafkad.clock import AdvancingClock
 from pykafkad.control.command_line import PRINCIPAL
 from pykafkad.control.server import HOST, ControlServer
 from pykafkad.server.listeners import Listener
+from pykafkad.server.logs import process_logs
 from pykafkad.server.wiring import Process
 from pykafkad.testing.broker_loop import BrokerLoop
 from pykafkad.testing.operations import Operations
 from pykafkad.testing.topics import Topic
 from pykafkad.testing.wire_client import TIMEOUT_SECONDS
+
+LOGGER, QUEUE_LOGGER = "waitress", "waitress.queue"
+"""Where the server library tells what it sees, and that requests wait for a thread."""
 
 
 class ServedBroker(BrokerLoop):
@@ -72,6 +77,15 @@ class ServedBroker(BrokerLoop):
         connection.session.identify(PRINCIPAL)
 
 
+class _ToLog(logging.Handler):
+    """Writes what the server library tells as lines of the broker's log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line; the library's queue of requests is nobody's concern."""
+        if record.name != QUEUE_LOGGER:
+            process_logs().warning("control", "server-tells", level=record.levelname, text=record.getMessage())
+
+
 class ServedControl:
     """The control API of this process: made before its broker, told of each by `began`, and closed after the last."""
 
@@ -82,6 +96,7 @@ class ServedControl:
         self._operations = Operations(self._broker, {name: Topic(partitions) for name, partitions in topics})
         self._server = ControlServer(self._operations, host=host, port=port, token=token)
         self._is_token_new = token is None
+        self._to_log = _ToLog(logging.WARNING)
         self.clock = self._broker.clock
         """The broker's, which may be moved."""
         self.began = self._broker.began
@@ -90,12 +105,18 @@ class ServedControl:
         """Serve; without a broker requests are refused as such. Raises StartFailure for an address that can't be
         had."""
         self._server.start()
+        library = logging.getLogger(LOGGER)
+        library.propagate = False
+        library.addHandler(self._to_log)
 
     def close(self) -> None:
         """Stop. The broker has ended."""
         self._broker.ended()
         self._server.close()
         self._operations.disconnect()
+        library = logging.getLogger(LOGGER)
+        library.propagate = True
+        library.removeHandler(self._to_log)
 
     @property
     def words(self) -> dict[str, str]:

@@ -4,10 +4,12 @@ Calls are carried to the broker's loop as those of a test are (`pykafkad/testing
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import threading
 import traceback
+import weakref
 from functools import partial
 from typing import Any
 
@@ -26,6 +28,7 @@ MOST_CONNECTIONS = 100
 MOST_HEADER_BYTES = 64 << 10
 TOKEN_BYTES = 24
 STOP_SECONDS = 5.0
+FLUSH_SECONDS = 0.002
 
 
 class ControlServer:
@@ -52,6 +55,7 @@ class ControlServer:
         self._server: Any = None
         self._sockets: dict[int, Any] = {}
         self._thread: threading.Thread | None = None
+        self._process_id = os.getpid()
 
     def start(self) -> None:
         """Serve. Raises StartFailure for an address that can't be had."""
@@ -83,14 +87,17 @@ class ControlServer:
         self._address = host, int(server.effective_port)
         self.url = f"http://{shown}:{server.effective_port}"
         self._thread = threading.Thread(target=server.run, name=f"pykafkad control {self.url}", daemon=True)
+        self._process_id = os.getpid()
+        _LIVE.add(self)
         self._thread.start()
 
     def close(self) -> None:
         """Stop; the port is free afterwards, and no thread is left. Fine if it does not run. The broker must have ended
         before, so that requests that wait end."""
         thread, self._thread = self._thread, None
-        if thread is None:
+        if thread is None or self._process_id != os.getpid():
             return
+        _LIVE.discard(self)
         self.control.is_closing = True
         server = self._server
         # In steps, since a thread that answers wakes the server's: that must not end before the others.
@@ -100,10 +107,22 @@ class ControlServer:
             # Somebody does not read his answer.
             server.trigger.pull_trigger(partial(_drop_connections, server))
             server.task_dispatcher.shutdown(timeout=STOP_SECONDS)
+        server.trigger.pull_trigger(partial(_flush_connections, server))
+        pause = threading.Event()
+        for _ in range(round(STOP_SECONDS / FLUSH_SECONDS)):
+            if not server.active_channels:
+                break
+            pause.wait(FLUSH_SECONDS)
         server.trigger.pull_trigger(partial(server.asyncore.close_all, self._sockets))
         thread.join(STOP_SECONDS)
         self._server = None
         self.url = ""
+
+    def close_copies(self) -> None:
+        """In a forked child: close what it has of the server's sockets, so that the port is its parent's alone."""
+        for each in list(self._sockets.values()):
+            if each.socket is not None:
+                each.socket.close()
 
     def _tell(self, error: Exception, request: str) -> None:
         shown = "".join(traceback.format_exception(error))
@@ -115,7 +134,27 @@ def _stop_listening(server: Any) -> None:
     server.asyncore.dispatcher.close(server)
 
 
+def _flush_connections(server: Any) -> None:
+    """On the server's thread: each closes when its last answer has left."""
+    for channel in list(server.active_channels.values()):
+        channel.close_when_flushed = True
+
+
 def _drop_connections(server: Any) -> None:
     """On the server's thread."""
     for channel in list(server.active_channels.values()):
         channel.handle_close()
+
+
+_LIVE: weakref.WeakSet[ControlServer] = weakref.WeakSet()
+"""Those that are served by this process: for forked children alone."""
+
+
+def _close_copies() -> None:
+    for each in list(_LIVE):
+        each.close_copies()
+    _LIVE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_copies)

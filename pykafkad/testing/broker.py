@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pykafkad.testing import records
+from pykafkad.testing import log_bridge, records
 from pykafkad.testing.client_configs import client_config
 from pykafkad.testing.embedded import EmbeddedBroker
 from pykafkad.testing.operations import Operations
@@ -92,7 +92,7 @@ class Broker(Operations):
         if control:
             from pykafkad.control.server import ControlServer
 
-            self._control = ControlServer(self)
+            self._control = ControlServer(self, logs=log_bridge.logs(options.log_level)[0])
 
     def __repr__(self) -> str:
         return f"Broker({self._running.bootstrap or 'not started'})"

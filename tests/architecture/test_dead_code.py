@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "set_address": "where a node's peers are: a broker learns it from the image as soon as there are others",
     "isr_refused": "the controller's answer to a proposed ISR, which a broker sends as soon as followers fetch",
     "leader_committed": "a follower's side of replication, proved by the properties of tests/log/test_replica.py",
+    "emit": "called by the standard logging",
     "diverged": "a follower's side of replication",
 }
 

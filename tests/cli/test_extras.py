@@ -31,7 +31,7 @@ import sys
 
 class Hidden:
     def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in ("kafka", "rich", "opentelemetry", "google"):
+        if name.partition(".")[0] in ("kafka", "rich", "opentelemetry", "google", "waitress"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Hidden)
@@ -83,6 +83,15 @@ def test_telemetry_without_its_package() -> None:
     assert ran.stderr == (
         "pykafkad: --set: pykafkad.client.telemetry.enable: the package opentelemetry-proto is not installed; "
         "pip install 'pykafkad[telemetry]'\n"
+    )
+
+
+def test_control_without_its_package() -> None:
+    """A broker that is to be controlled and cannot be does not start."""
+    ran = bare("serve", "--memory", "16MB", "--control", "0")
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "pykafkad: --control: the package waitress is not installed; pip install 'pykafkad[control]'\n"
     )
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from pykafkad.__main__ import main
-from pykafkad.control import command_line
+from pykafkad.control import command_line, served as served_api
 from pykafkad.testing.wire_client import WireClient
 from tests.control.http_client import Client
 
@@ -191,3 +193,22 @@ def test_serving_without_control_loads_none_of_it():
         "print(*[name for name in sys.modules if name.startswith(('waitress', 'pykafkad.control'))])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_what_the_server_library_tells_is_in_the_broker_s_log(monkeypatch):
+    """As lines like the others; without the API it is as before."""
+    told = []
+    monkeypatch.setattr(
+        served_api, "process_logs", lambda: SimpleNamespace(warning=lambda *_, **fields: told.append(fields))
+    )
+    control = served_api.ServedControl("", 0, None, [])
+    library = logging.getLogger("waitress")
+    control.start()
+    library.warning("%s went wrong", "something")
+    logging.getLogger("waitress.queue").warning("Task queue depth is 1")
+    assert told == [{"level": "WARNING", "text": "something went wrong"}]
+    # There is no broker yet.
+    answer = Client(control.words["control"], None).get("/health")
+    assert answer.status == 503
+    control.close()
+    assert library.propagate and library.handlers == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import threading
@@ -11,6 +12,7 @@ import pytest
 from pykafkad.control import application, status_calls
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.testing import Broker
+from pykafkad.testing.waits import until
 from tests.control.http_client import Client
 
 
@@ -91,6 +93,8 @@ def test_a_bug_is_told_in_the_log_and_not_to_the_client(api, monkeypatch, caplog
     with caplog.at_level(logging.ERROR):
         answer = api.get("/status")
     assert answer.status == 500 and "secret" not in str(answer.body)
+    (told,) = [each.message for each in caplog.records if each.name == "pykafkad.control"]
+    assert 'request="GET /status"' in told and "ZeroDivisionError" in told
 
 
 def test_many_requests_at_a_time(api):
@@ -116,7 +120,8 @@ def test_the_end_leaves_no_port_and_no_thread():
             assert Client(url, token).get("/status").status == 200
         with pytest.raises(ConnectionRefusedError):
             Client(url, token).get("/status")
-        assert threading.active_count() == before and own.control_url == ""
+        until(threading.active_count, lambda seen, before=before: seen <= before, "end of all threads", 30)
+        assert own.control_url == ""
     assert token == own.control_token
 
 
@@ -159,3 +164,50 @@ def test_an_address_that_is_taken_is_named():
         server = ControlServer(Broker(), port=port)
         with pytest.raises(StartFailure, match=f"127.0.0.1:{port} for the control API: Address already in use"):
             server.start()
+
+
+def test_a_forked_child_neither_serves_nor_holds_the_port():
+    """Its end of a `with` block does nothing, and the parent goes on."""
+    import os
+
+    with Broker(control=True) as own:
+        api = Client(own.control_url, own.control_token)
+        begin, go_on = os.pipe()
+        child = os.fork()
+        if child == 0:
+            # Nothing of pytest's must run here.
+            try:
+                own.close()
+                os.read(begin, 1)
+            finally:
+                os._exit(0)
+        try:
+            assert api.get("/status").status == 200
+            port = int(own.control_url.rpartition(":")[2])
+            own.close()
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 60)
+        finally:
+            os.write(go_on, b"x")
+            os.waitpid(child, 0)
+            os.close(begin)
+            os.close(go_on)
+
+
+def test_an_answer_that_is_under_way_arrives_before_the_end():
+    """Also one that its client reads late."""
+    with Broker(control=True, topics=["many"]) as own:
+        own.produce("many", *["x" * 1000] * 3000)
+        host, port = own.control_url.removeprefix("http://").split(":")
+        client = socket.create_connection((host, int(port)), 60)
+        client.sendall(
+            b"GET /topics/many/records HTTP/1.0\r\nAuthorization: Bearer " + own.control_token.encode() + b"\r\n\r\n"
+        )
+        begun = client.recv(1)
+        closing = threading.Thread(target=own.close)
+        closing.start()
+        received = begun + b"".join(iter(lambda: client.recv(1 << 16), b""))
+        closing.join(60)
+        client.close()
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200") and len(json.loads(body)["records"]) == 3000

@@ -10,6 +10,7 @@ TOPICS = ("tests/control/test_topics.py",)
 WAITS = ("tests/control/test_waits.py",)
 FAULTS = ("tests/control/test_faults.py",)
 STATES = ("tests/control/test_states.py",)
+LOOP = ("tests/testing/test_broker_loop.py",)
 METRICS = ("tests/control/test_metrics.py",)
 
 PLANTS = (
@@ -117,5 +118,33 @@ PLANTS = (
         'last = found[-given["limit"] :]',
         'last = found[: given["limit"]]',
         STATES,
+    ),
+    Plant(
+        "what is asked of a loop that ends is forgotten",
+        "testing/broker_loop.py",
+        "for each in list(self._waiting):\n    process.runtime.offload.post(each.run)",
+        "",
+        LOOP,
+    ),
+    Plant(
+        "the loops of two brokers do the same job",
+        "testing/broker_loop.py",
+        "if self.done.is_set():\n    return",
+        "",
+        LOOP,
+    ),
+    Plant(
+        "who asks a loop that has ended waits for a minute",
+        "testing/embedded.py",
+        "self.abandon()",
+        "pass",
+        LOOP,
+    ),
+    Plant(
+        "a forked child holds the port of the control API",
+        "control/server.py",
+        "for each in list(_LIVE):\n    each.close_copies()",
+        "",
+        SERVER,
     ),
 )
