@@ -32,36 +32,37 @@ class Loop(BrokerLoop):
 @pytest.fixture
 def asked():
     """A loop, its process, and what came of a job that a thread has asked it for."""
-    loop, process, outcomes = Loop(AdvancingClock()), Posts(), []
+    loop, process, outcomes, turns = Loop(AdvancingClock()), Posts(), [], []
     loop.take(process)
 
     def ask():
         try:
-            outcomes.append(loop.call(lambda: "done"))
+            outcomes.append(loop.call(lambda: turns.append(1) or len(turns)))
         except BrokerEnded as ended:
             outcomes.append(str(ended))
 
     thread = threading.Thread(target=ask)
     thread.start()
     until(lambda: len(process.posted), lambda seen: seen == 1, "job", 30)
-    yield loop, process, outcomes
+    yield loop, process, outcomes, turns
     thread.join(60)
 
 
 def test_the_next_loop_does_what_the_one_before_has_not(asked):
     """And not a second time, should the first one do it late."""
-    loop, first, outcomes = asked
+    loop, first, outcomes, turns = asked
     second = Posts()
     loop.take(second)
     (job,) = second.posted
     job(None)
     first.posted[0](None)
-    until(lambda: list(outcomes), lambda seen: seen == ["done"], "result", 30)
+    until(lambda: list(outcomes), lambda seen: seen == [1], "result", 30)
+    assert turns == [1]
 
 
 def test_at_the_end_nobody_waits_on(asked):
     """Who asks afterwards hears of it at once."""
-    loop, process, outcomes = asked
+    loop, process, outcomes, _ = asked
     loop.abandon()
     until(lambda: list(outcomes), lambda seen: len(seen) == 1, "end", 30)
     assert outcomes[0] == "the broker on  has ended"
