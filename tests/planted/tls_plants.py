@@ -185,10 +185,10 @@ PLANTS = (
         LISTENER_LIMITS,
     ),
     Plant(
-        "who waits for room is taken when a pause ends",
+        "a listener's pause ends when limits are set again",
         "server/socket_server.py",
         "if listener not in self._full and listener not in self._paused_until:",
-        "if listener not in self._paused_until:",
+        "if listener not in self._full:",
         LISTENER_LIMITS,
     ),
     Plant(

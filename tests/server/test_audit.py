@@ -56,6 +56,12 @@ def produced(peer, topic: str = "t") -> int:
     return peer.ask(produce(topic, {0: batch(b"x")}), 8).responses[0].partition_responses[0].error_code
 
 
+def described(peer, topic: str) -> int:
+    """The error of a look at a topic, which no fast path serves."""
+    wanted = messages.MetadataRequest.MetadataRequestTopic(name=topic)
+    return peer.ask(messages.MetadataRequest(topics=[wanted]), 9).topics[0].error_code
+
+
 def host(peer) -> str:
     """The peer's address as lines have it."""
     return peer.connection.peer.rpartition(":")[0]
@@ -67,8 +73,10 @@ def test_every_denied_row_is_told_with_its_rule(tmp_path: Path) -> None:
     peer = world.connect()
     add(peer, entry("t", principal="User:x", operation=READ), entry("u", principal=EVERYBODY, operation=WRITE,
                                                                     permission_type=DENY))  # fmt: skip
+    world.create_topic("open")
     for _ in range(2):
         assert produced(peer) == produced(peer, "u") == errors.TOPIC_AUTHORIZATION_FAILED
+        assert described(peer, "open") == produced(peer, "open") == 0
     before = f"INFO audit denied principal={EVERYBODY} address={host(peer)} operation=Write resource=Topic"
     assert (
         lines(tmp_path / "audit.txt")
@@ -128,6 +136,20 @@ def test_permissions_are_told_once_until_acls_change(tmp_path: Path) -> None:
     add(peer, entry("v", principal="User:x", operation=WRITE))
     lines(path)
     assert produced(peer) == 0 and line in lines(path)
+
+
+def test_a_session_tells_of_a_permission_once_until_acls_change(tmp_path: Path) -> None:
+    """Where no fast path serves the requests."""
+    world = audited(tmp_path, pykafkad_audit_allowed="true")
+    path = tmp_path / "audit.txt"
+    peer = world.connect()
+    lines(path)
+    for name in ("x", "y"):
+        assert [described(peer, "t") for _ in range(3)] == [0] * 3
+        (told,) = lines(path)
+        assert "allowed" in told and "operation=Describe resource=Topic name=t" in told
+        add(world.connect(), entry(name, principal="User:x", operation=READ))
+        lines(path)
 
 
 def test_lines_are_objects_where_the_name_says_so(tmp_path: Path) -> None:

@@ -160,12 +160,16 @@ def test_a_listener_has_a_rate_of_its_own(node, clients):
 
 
 def test_a_rate_pauses_on_while_there_is_no_room(node, clients):
-    """Both must be over before anybody is taken."""
+    """Both must be over before anybody is taken, and other limits make neither shorter."""
     node.limit(__max_connections="11", __max_connection_creation_rate="1")
     (of_clients,) = node.listen_at(CLIENTS)
     for _ in range(11):
         clients.append(connect(node, port=of_clients))
     late = waiting(node, clients, of_clients)
+    node.limit(__max_connections="12", __max_connection_creation_rate="1")
+    turns(node, 3)
+    assert port_of(late) not in node.ports()
+    node.limit(__max_connections="11", __max_connection_creation_rate="1")
     node.now += 1.1
     turns(node, 3)
     assert port_of(late) not in node.ports()

@@ -64,6 +64,7 @@ def test_the_first_stranger_with_a_large_token_makes_room(world: Any) -> None:
     begin(peers[fitting], LARGEST)
     assert peers[0].closed == "more than 8388608 bytes of logins, and its address has most of them"
     peers[1].end()
+    assert world.broker.socket_server.logins[world.broker.listeners[0]].bytes_taken.total == (fitting - 1) * LARGEST
     begin(peers[fitting + 1], LARGEST)
     assert [peer.closed for peer in peers[2:]] == [None] * fitting
 
