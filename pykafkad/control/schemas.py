@@ -32,6 +32,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 MOST_CHARACTERS = 100_000
 """Of a text whose schema sets no limit of its own."""
 
+MOST = 2**63 - 1
+"""Of a number whose schema sets no limit of its own, and below zero as much: Kafka has none with more bits."""
+
 MOST_ITEMS = 10_000
 """Of an array whose schema sets no limit of its own."""
 
@@ -100,9 +103,8 @@ def checked(schema: Schema, value: Any, where: str) -> Any:
     if "enum" in schema and value not in schema["enum"]:
         known = [each for each in schema["enum"] if each is not None]
         raise ApiError(400, unknown("value", value, map(str, known)), where, ", ".join(map(str, known)))
-    if isinstance(value, str) and len(value) > schema.get("maxLength", MOST_CHARACTERS):
-        most = schema.get("maxLength", MOST_CHARACTERS)
-        raise ApiError(400, f"a text of {len(value)} characters", where, f"at most {most} characters")
+    if isinstance(value, str):
+        _check_text(schema, value, where)
     if isinstance(value, int | float) and not isinstance(value, bool):
         _check_number(schema, value, where)
     if isinstance(value, list):
@@ -112,16 +114,29 @@ def checked(schema: Schema, value: Any, where: str) -> Any:
     return value
 
 
+def _check_text(schema: Schema, value: str, where: str) -> None:
+    most = schema.get("maxLength", MOST_CHARACTERS)
+    if len(value) > most:
+        raise ApiError(400, f"a text of {len(value)} characters", where, f"at most {most} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        # JSON may name half of a pair of surrogates.
+        raise ApiError(400, f"it can't be written as UTF-8: {error.reason}", where, "text") from None
+
+
 def _check_number(schema: Schema, value: float, where: str) -> None:
-    least, above, most = schema.get("minimum"), schema.get("exclusiveMinimum"), schema.get("maximum")
+    least, above, most = schema.get("minimum"), schema.get("exclusiveMinimum"), schema.get("maximum", MOST)
+    if least is None and above is None:
+        least = -MOST
     allowed = [
         *([] if least is None else [f"from {least}"]),
         *([] if above is None else [f"above {above}"]),
-        *([] if most is None else [f"to {most}"]),
+        f"to {most}",
     ]
     # Not a number is in no range, and JSON of Python's reads NaN.
     fits = value == value and (least is None or value >= least) and (above is None or value > above)
-    if not fits or (most is not None and value > most):
+    if not fits or value > most:
         raise ApiError(400, f"{value} is out of range", where, " ".join(allowed))
 
 

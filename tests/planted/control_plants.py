@@ -11,6 +11,7 @@ WAITS = ("tests/control/test_waits.py",)
 FAULTS = ("tests/control/test_faults.py",)
 STATES = ("tests/control/test_states.py",)
 LOOP = ("tests/testing/test_broker_loop.py",)
+GARBAGE = ("tests/control/test_garbage.py",)
 METRICS = ("tests/control/test_metrics.py",)
 
 PLANTS = (
@@ -145,6 +146,20 @@ PLANTS = (
         "control/server.py",
         "for each in list(_LIVE):\n    each.close_copies()",
         "",
+        SERVER,
+    ),
+    Plant(
+        "a text that can't be written is a bug",
+        "control/schemas.py",
+        "value.encode()",
+        "pass",
+        GARBAGE,
+    ),
+    Plant(
+        "an answer that is under way is lost at the end",
+        "control/server.py",
+        "if not server.active_channels:",
+        "if True:",
         SERVER,
     ),
 )
