@@ -306,14 +306,16 @@ class SharePartition:
     def advance(self) -> bool:
         """Move the start offset over the records that are done with, and forget their batches. Whether it has moved."""
         done_offset, done_count = self._done_up_to()
-        if done_offset is None or done_offset < self.start_offset:
+        if done_offset is None:
             return False
+        before = self.start_offset
         items = self.batches.items
         if done_offset == items[-1].last_offset:
-            self.start_offset = self.end_offset = done_offset + 1
+            # The log may begin later than what is done with.
+            self.start_offset = self.end_offset = max(before, done_offset + 1)
             items.clear()
             self.delivery_complete_count = 0
-            return True
+            return self.start_offset > before
         index = self.batches.index_after(done_offset) - 1
         if items[index].last_offset == done_offset:
             index += 1
@@ -326,7 +328,7 @@ class SharePartition:
             self.start_offset = max(self.start_offset, done_offset + 1)
         self.delivery_complete_count -= done_count
         del items[:index]
-        return True
+        return self.start_offset > before
 
     def _done_up_to(self) -> tuple[int | None, int]:
         """The last offset up to which everything is done with, or None, and how many records from the start offset on
@@ -364,3 +366,5 @@ class SharePartition:
             self.gap_start_offset = max(self.gap_start_offset, log_start_offset)
         self.delivery_complete_count -= removed
         self.end_offset = max(self.end_offset, self.start_offset)
+        # What comes behind the removed records may be done with, and no acknowledgement may ever come to tell.
+        self.advance()

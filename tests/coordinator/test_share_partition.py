@@ -57,6 +57,17 @@ def test_acknowledged_records_move_the_start_offset():
     assert world.acquire("b") == [(30, 49, 1)]
 
 
+def test_records_deleted_under_their_member_are_forgotten_with_their_lock():
+    world = World(LOG)
+    world.acquire("a", max_records=10)
+    world.move_log_start(10)
+    assert len(world.partition.batches) == 1
+    world.pass_time(31)
+    assert not world.partition.batches and world.partition.delivery_complete_count == 0
+    assert (world.partition.start_offset, world.partition.end_offset) == (10, 10)
+    assert world.acquire("b", max_records=100, max_batches=9)[0][0] == 10
+
+
 def test_released_records_are_delivered_again_first():
     world = World(LOG)
     world.acquire("a", max_records=15, batch_size=100)
