@@ -32,7 +32,8 @@ def test_an_error_is_answered_counted_and_awaited(api, client):
     number = set_.body["number"]
     assert set_.body["text"] == "answer ListGroups COORDINATOR_NOT_AVAILABLE times=2"
     waiting = []
-    thread = threading.Thread(target=lambda: waiting.append(api.post(f"/faults/{number}/wait", count=2)))
+    wait = lambda: waiting.append(api.post(f"/faults/{number}/wait", count=2, timeout_seconds=60))  # noqa: E731
+    thread = threading.Thread(target=wait)
     thread.start()
     assert [client.ask("ListGroups").error_code for _ in range(3)] == [15, 15, 0]
     thread.join(60)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from pykafkad.control import server
 from pykafkad.control.route import MOST_WAITS
 from pykafkad.testing import Broker
 from pykafkad.testing.waits import until
@@ -78,8 +79,9 @@ def test_only_so_many_wait_at_a_time(api, broker):
     assert api.post("/waits/topic", topic="orders").status == 200
 
 
-def test_waits_end_with_their_broker():
+def test_waits_end_with_their_broker(monkeypatch):
     """Nobody waits until the limit, and no thread is left."""
+    monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
     before = threading.active_count()
     with Broker(control=True) as own:
         api = Client(own.control_url, own.control_token)
