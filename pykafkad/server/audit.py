@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from pykafkad.errors import ConfigError
 from pykafkad.handlers.context import host_of
-from pykafkad.server.logs import Sink, end_of_file, standard_error, timestamp
+from pykafkad.server.logs import Sink, cut, end_of_file, standard_error, timestamp
 from pykafkad.server.session import MAX_REMEMBERED_NAME, Session
 
 TYPE_CHECKING = False
@@ -46,7 +46,8 @@ class JsonSink(Sink):
         """The text of one line, with its end."""
         import json
 
-        return json.dumps({"time": timestamp(now_ms), "level": level, "event": event, **fields}) + "\n"
+        values = {key: cut(key, value) if isinstance(value, str) else value for key, value in fields.items()}
+        return json.dumps({"time": timestamp(now_ms), "level": level, "event": event, **values}) + "\n"
 
 
 class Audit:

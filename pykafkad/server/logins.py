@@ -137,9 +137,15 @@ class Logins:
 
         call_later(self._delay_seconds, end)
 
-    def expire_later(self, connection: Connection, lifetime_ms: int) -> None:
-        """The connection's login counts so long from now."""
-        self.runtime.timers.set((self, connection.id), self.runtime.now + lifetime_ms / 1000)
+    def expire_later(self, connection: Connection, lifetime_ms: int | None) -> None:
+        """The connection's login counts so long from now, or for ever (None), whatever an earlier login had."""
+        key = (self, connection.id)
+        self.runtime.timers.cancel(key)
+        if lifetime_ms:
+            self.runtime.timers.set(key, self.runtime.now + lifetime_ms / 1000)
+        elif lifetime_ms == 0:
+            # Before the requests that came with the last message of the login are served.
+            connection.session.advance(EXPIRED)
 
     def ended(self, connection: Connection) -> None:
         """The connection is gone, and its login need not end or expire."""
@@ -309,8 +315,7 @@ class ConnectionLogin:
             session.identify(self._login.principal)
             session.advance(READY)
             connection.guard(connection.owner.serve, *self._usual)
-            if self._login.session_lifetime_ms is not None:
-                self._logins.expire_later(connection, self._login.session_lifetime_ms)
+            self._logins.expire_later(connection, self._login.session_lifetime_ms)
         return step
 
     def refuse(self, connection: Connection, token: object, answer: object, problem: str) -> object:

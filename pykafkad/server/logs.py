@@ -125,15 +125,19 @@ def timestamp(now_ms: int) -> str:
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{seconds % 60:02}.{milliseconds:03}Z"
 
 
+def cut(key: str, text: str) -> str:
+    """The value of a field, as long as a line may have it."""
+    limit = LONG_VALUE_CHARACTERS if key in _LONG else VALUE_CHARACTERS
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
 def _value(key: str, value: object) -> str:
     if type(value) is int or type(value) is bool:
         return str(value)
     if isinstance(value, BaseException):
         value = f"{type(value).__name__}: {value}"
     text = value if isinstance(value, str) else f"{value!r}" if isinstance(value, bytes) else str(value)
-    limit = LONG_VALUE_CHARACTERS if key in _LONG else VALUE_CHARACTERS
-    if len(text) > limit:
-        text = text[:limit] + "..."
+    text = cut(key, text)
     if text.isascii() and text.isprintable() and text and not any(character in text for character in ' "=\\'):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

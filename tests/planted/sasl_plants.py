@@ -244,8 +244,8 @@ PLANTS = (
     Plant(
         "a login never expires",
         "server/logins.py",
-        "session.advance(EXPIRED)",
-        "pass",
+        "elif session.stage is READY:\n            session.advance(EXPIRED)",
+        "elif session.stage is READY:\n            pass",
         LOGINS,
     ),
     Plant(

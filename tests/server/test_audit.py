@@ -166,6 +166,9 @@ def test_lines_are_objects_where_the_name_says_so(tmp_path: Path) -> None:
         "resource": "Group", "name": 'g\n"é', "request": "Heartbeat", "rule": "no entry allows it",
     }  # fmt: skip
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
+    peer.ask(messages.HeartbeatRequest(group_id=30_000 * "g", generation_id=1, member_id="m"), 0)
+    line = (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    assert json.loads(line)["name"] == logs.VALUE_CHARACTERS * "g" + "..."
 
 
 def test_lines_have_a_limit_and_what_is_dropped_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

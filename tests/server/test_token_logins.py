@@ -14,7 +14,8 @@ from pykafkad.server import token_logins
 from pykafkad.server.logs import Sink, process_logs
 from pykafkad.server.session import EXPIRED, READY
 from pykafkad.wire import messages
-from tests.server.sasl_world import log_in, sasl_world
+from tests.sasl.client import ScramClient
+from tests.server.sasl_world import add_scram_user, authenticate, handshake, log_in, sasl_world
 from tests.server.token_world import (
     SECRET,
     by_token,
@@ -109,6 +110,37 @@ def test_a_login_ends_with_its_token_and_is_renewed_with_it(world: Any) -> None:
     assert peer.ask(METADATA, 12).brokers
     world.advance(0.2)
     assert peer.connection.session.stage is EXPIRED
+
+
+def test_a_token_that_has_ended_serves_no_request_that_came_with_it(world: Any) -> None:
+    """The last message of the login and a request come at once."""
+    alice = user(world)
+    token = create(alice)
+    assert expire(alice, token.hmac, 1).error_code == 0
+    world.advance(0.002)
+    peer = world.connect()
+    handshake(peer, "SCRAM-SHA-256")
+    client = ScramClient(
+        HASHES["SCRAM-SHA-256"], token.token_id, password(bytes(token.hmac)), extension="tokenauth=true"
+    )
+    challenge = authenticate(peer, client.first())
+    before = len(peer.answers)
+    last = messages.SaslAuthenticateRequest(auth_bytes=client.final(challenge.auth_bytes))
+    peer.put_on_the_wire(peer.encode(last, 2) + peer.encode(METADATA, 12))
+    world.turn()
+    assert [type(answer).__name__ for answer in peer.answers[before:]] == ["SaslAuthenticateResponse"]
+
+
+def test_a_login_by_password_has_no_end_that_a_token_had(world: Any) -> None:
+    """The client is told that it need not log in again."""
+    add_scram_user(world, "alice", "secret", "SCRAM-SHA-256")
+    token = create(user(world), life_ms=10_000)
+    peer = world.connect()
+    assert log_in_by(peer, token).session_lifetime_ms == 10_000
+    world.advance(2)
+    assert log_in(peer, "SCRAM-SHA-256", "alice", "secret").session_lifetime_ms == 0
+    world.advance(20)
+    assert peer.ask(METADATA, 12).brokers
 
 
 def test_a_token_that_has_ended_logs_nobody_in(world: Any) -> None:
