@@ -113,8 +113,10 @@ class ControlServer:
             if not server.active_channels:
                 break
             pause.wait(FLUSH_SECONDS)
-        server.trigger.pull_trigger(partial(server.asyncore.close_all, self._sockets))
+        server.trigger.pull_trigger(partial(_end_loop, server, self._sockets))
         thread.join(STOP_SECONDS)
+        if not thread.is_alive():
+            server.trigger.close()
         self._server = None
         self.url = ""
 
@@ -138,6 +140,13 @@ def _flush_connections(server: Any) -> None:
     """On the server's thread: each closes when its last answer has left."""
     for channel in list(server.active_channels.values()):
         channel.close_when_flushed = True
+
+
+def _end_loop(server: Any, sockets: dict[int, Any]) -> None:
+    """On the server's thread: its loop ends without sockets. The trigger stays open for the thread that pulled it,
+    which may not have written to it yet."""
+    server.trigger.del_channel(sockets)
+    server.asyncore.close_all(sockets)
 
 
 def _drop_connections(server: Any) -> None:

@@ -10,6 +10,7 @@ import threading
 from http.client import HTTPException
 
 import pytest
+from waitress.trigger import trigger
 
 from pykafkad.control import application, server, status_calls
 from pykafkad.errors import ConfigError, StartFailure
@@ -237,3 +238,24 @@ def test_an_answer_that_is_under_way_arrives_before_the_end(monkeypatch):
         client.close()
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.0 200") and len(json.loads(body)["records"]) == 3000
+
+
+def test_the_end_needs_no_haste_of_the_thread_that_asks_for_it(monkeypatch):
+    """The server may act on a wish before the thread that wakes it has written to the pipe that they share."""
+    pull, read = trigger._physical_pull, trigger.recv
+    woken = threading.Event()
+
+    def late_pull(self):
+        woken.wait(0.05)
+        pull(self)
+
+    def late_read(self, size):
+        data = read(self, size)
+        woken.wait(0.1)
+        return data
+
+    monkeypatch.setattr(trigger, "_physical_pull", late_pull)
+    monkeypatch.setattr(trigger, "recv", late_read)
+    with Broker(control=True) as own:
+        url = own.control_url
+    assert not is_served(url, "")
