@@ -36,6 +36,8 @@ class Control:
         self._next_fault = 1
         self.lock = threading.Lock()
         """For `faults`, and for what is done in several steps."""
+        self.going_back = threading.Lock()
+        """For what changes the state of everything: once at a time."""
         self.is_closing = False
         self.waits = 0
         """How many requests wait."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 from typing import Any
 
 import pykafkad
 from pykafkad.control import fault_calls, schemas, state_calls, status_calls, topic_calls, wait_calls
 from pykafkad.control.api_errors import NOT_ALLOWED, NOT_FOUND, ApiError
-from pykafkad.control.route import JSON, Control, Route
+from pykafkad.control.route import JSON, Content, Control, Route
 from pykafkad.testing.options import unknown
 
 DESCRIPTION = """What pykafkad.testing does to a broker, for programs in any language. Requests carry the header
@@ -28,9 +30,15 @@ ERROR = schemas.record(
 )
 
 
-def describe(_: Control, __: dict[str, Any]) -> dict[str, Any]:
+def describe(_: Control, __: dict[str, Any]) -> Content:
     """The description of the API."""
-    return openapi()
+    return _description()
+
+
+@cache
+def _description() -> Content:
+    """Made once: anybody may ask for it."""
+    return Content(JSON, json.dumps(openapi()).encode())
 
 
 ROUTES: tuple[Route, ...] = (

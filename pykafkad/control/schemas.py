@@ -5,6 +5,7 @@ A schema is a dictionary as OpenAPI 3.1 has it, so the description is made of wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,13 @@ MOST = 2**63 - 1
 
 MOST_ITEMS = 10_000
 """Of an array whose schema sets no limit of its own."""
+
+MOST_NAME_CHARACTERS = 8_000
+"""Of a name: Kafka's longest text has 32 767 bytes, and a character may take four."""
+
+_FREE_NAME: Schema = {"type": "string", "maxLength": MOST_NAME_CHARACTERS}
+
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
 
 
 def text(description: str = "", **more: Any) -> Schema:
@@ -158,8 +166,11 @@ def _checked_object(schema: Schema, value: dict[str, Any], where: str) -> dict[s
             found[name] = checked(properties[name], each, inner)
         elif rest is False:
             raise ApiError(400, unknown("name", name, properties), where, ", ".join(properties) or "nothing")
+        elif rest is True:
+            found[name] = each
         else:
-            found[name] = each if rest is True else checked(rest, each, inner)
+            _check_text(_FREE_NAME, name, where)
+            found[name] = checked(rest, each, inner)
     for name in schema.get("required", ()):
         if name not in value:
             raise ApiError(400, f"{name} is missing", where, ", ".join(schema["required"]))
@@ -172,7 +183,8 @@ def from_text(schema: Schema, value: str, where: str) -> Any:
     given: Any = value
     if kind == "boolean" and value in ("true", "false"):
         given = value == "true"
-    elif kind in ("integer", "number"):
+    # Python reads other digits, and underscores among them, too.
+    elif kind == "number" or (kind == "integer" and _WHOLE.fullmatch(value)):
         try:
             given = int(value) if kind == "integer" else float(value)
         except ValueError:

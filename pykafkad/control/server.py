@@ -27,6 +27,10 @@ THREADS = MOST_WAITS + 4
 MOST_CONNECTIONS = 100
 MOST_HEADER_BYTES = 64 << 10
 TOKEN_BYTES = 24
+IDLE_SECONDS = 10
+"""A connection on which nothing moves so long, and no request is served, is closed: it keeps others out."""
+
+IDLE_CHECK_SECONDS = 5
 STOP_SECONDS = 10.0
 FLUSH_SECONDS = 0.002
 
@@ -77,6 +81,8 @@ class ControlServer:
             sockets=[listening],
             threads=THREADS,
             connection_limit=MOST_CONNECTIONS,
+            channel_timeout=IDLE_SECONDS,
+            cleanup_interval=IDLE_CHECK_SECONDS,
             # A larger body is refused before it is read; the application says so in JSON up to twice its limit.
             max_request_body_size=2 * MOST_BODY_BYTES,
             max_request_header_size=MOST_HEADER_BYTES,

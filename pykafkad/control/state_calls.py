@@ -26,7 +26,8 @@ def save(control: Control, given: dict[str, Any]) -> dict[str, Any]:
 
 def rewind(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     """To a saved state."""
-    control.operations.rewind(given["name"], given["topic"])
+    with control.going_back:
+        control.operations.rewind(given["name"], given["topic"])
     return {"done": True}
 
 

@@ -71,7 +71,8 @@ def commit_offsets(control: Control, given: dict[str, Any]) -> dict[str, Any]:
 
 def reset(control: Control, _: dict[str, Any]) -> dict[str, Any]:
     """To the start."""
-    control.operations.reset()
+    with control.going_back:
+        control.operations.reset()
     return {"done": True}
 
 
@@ -96,7 +97,7 @@ ROUTES = (
                 "name": values.NAME,
                 "partitions": schemas.integer(default=1, minimum=1, maximum=MANY_PARTITIONS),
                 "settings": {
-                    **schemas.mapping(schemas.text(), "Kafka's of a topic, such as cleanup.policy"),
+                    **schemas.mapping(values.NAME, "Kafka's of a topic, such as cleanup.policy"),
                     "default": {},
                 },
             }

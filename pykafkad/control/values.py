@@ -22,8 +22,8 @@ TIMEOUT = schemas.number(
     default=TIMEOUT_SECONDS, exclusiveMinimum=0, maximum=LONGEST_WAIT_SECONDS,
 )  # fmt: skip
 
-NAME = schemas.text(maxLength=8_000)
-"""Of a topic, group or transactional id: Kafka's longest text has 32 767 bytes, and a character may take four."""
+NAME = schemas.text(maxLength=schemas.MOST_NAME_CHARACTERS)
+"""Of a topic, group or transactional id."""
 
 _INDEX = schemas.integer(minimum=0, maximum=2**31 - 1)
 

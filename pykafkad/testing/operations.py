@@ -83,6 +83,10 @@ class Operations:
         """Whether it serves."""
         return self._running.is_running
 
+    def check_answers(self) -> None:
+        """Ask the broker for next to nothing. Raises OSError if it does not answer."""
+        self._asked.ask("Metadata", topics=[])
+
     def disconnect(self) -> None:
         """Close the connection of these calls; the next call makes another."""
         self._asked.close()
@@ -110,11 +114,17 @@ class Operations:
 
     def rewind(self, name: str, topic: str | None = None) -> None:
         """Go back to a saved state: one topic, or everything (clients connect anew, and faults are released)."""
-        snapshots.act(self._asked, "restore", name if topic is None else f"{name}:{topic}")
-        if topic is None:
-            self.faults.every.clear()
-            # The connection was handed to the broker that serves now, which does not know whose it is.
-            self._asked.reconnect()
+        if ":" in name:
+            raise ValueError(f"name: {name!r} has a colon, which no name of a saved state has; a topic is given apart")
+        # The broker that serves next is handed the connection that asks, and does not know whose it is: one of its own.
+        asking = OwnWireClient(self._running.connect)
+        with self._asked.put_off():
+            try:
+                snapshots.act(asking, "restore", name if topic is None else f"{name}:{topic}")
+            finally:
+                asking.close()
+            if topic is None:
+                self.faults.every.clear()
 
     # --- topics and records -------------------------------------------------------------------------------------------
 

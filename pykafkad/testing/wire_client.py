@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pykafkad import errors
@@ -75,10 +76,13 @@ class WireClient:
         if connected is not None:
             connected.close()
 
-    def reconnect(self) -> None:
-        """Make a new connection for the next request, when those that are under way have been answered."""
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        """While requests wait: one that is under way is answered before, and the next one makes a new connection."""
+        self._check_process()
         with self._turn:
             self.close()
+            yield
 
     def ask(self, api: str, **fields: object) -> Any:
         """The answer to the request of an API of `VERSIONS`, with these fields. Raises OSError."""
@@ -88,10 +92,7 @@ class WireClient:
         tagged = first_flexible is not None and version >= first_flexible
         key = messages.schema(request_class).key
         assert key is not None
-        if self._process_id != os.getpid():
-            # The parent goes on with its socket, and the lock may have been taken when this process was forked.
-            self._process_id, self._turn = os.getpid(), threading.Lock()
-            self.close()
+        self._check_process()
         with self._turn:
             self._correlation_id += 1
             asked = self._correlation_id
@@ -105,6 +106,12 @@ class WireClient:
                 raise OSError(f"an answer to request {answered} came for request {asked}")
         answer, _ = messages.decoder(response_class, version)(frame, position)
         return answer
+
+    def _check_process(self) -> None:
+        if self._process_id != os.getpid():
+            # The parent goes on with its socket, and the lock may have been taken when this process was forked.
+            self._process_id, self._turn = os.getpid(), threading.Lock()
+            self.close()
 
     def _exchange(self, request: bytes) -> bytes:
         if self._socket is not None and self._was_closed():

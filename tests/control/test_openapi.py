@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pykafkad.control import routes
 from pykafkad.control.routes import ROUTES
 from pykafkad.control.schemas import KEYWORDS
 from tests.architecture.source import PROJECT
@@ -27,6 +28,13 @@ def test_every_route_is_described(api):
         assert (operation.get("security") == []) == row.is_open
         assert set(operation["responses"]) == {str(row.status), "default"}
         assert all("default" in schema for schema in row.query.values()), "what is in a query may be left out"
+
+
+def test_the_description_is_made_once(api, monkeypatch):
+    """Anybody may ask for it, as often as he likes."""
+    first = api.get("/openapi.json").body
+    monkeypatch.setattr(routes, "ROUTES", ())
+    assert api.get("/openapi.json").body == first
 
 
 def test_schemas_use_what_is_checked(api):

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +124,23 @@ def test_a_served_broker_is_reset_traced_moved_in_time_and_rewound(tmp_path):
         api.post("/topics", name="late")
         assert api.post("/clock/advance", seconds=60).body["ahead_seconds"] == pytest.approx(60)
         assert api.send("POST", "/trace/start").body == {"is_on": True}
-        assert api.post("/snapshots/prepared/restore").body == {"done": True}
+        done, seen = threading.Event(), []
+
+        def look():
+            while not done.is_set():
+                seen.append(api.get("/topics").body)
+
+        threads = [threading.Thread(target=look) for _ in range(3)]
+        for each in threads:
+            each.start()
+        try:
+            assert api.post("/snapshots/prepared/restore").body == {"done": True}
+        finally:
+            done.set()
+        for each in threads:
+            each.join()
+        # Whoever asks meanwhile waits, and is known afterwards.
+        assert all({"name": "orders", "partitions": 2} in each["topics"] for each in seen), seen
         assert api.get("/health").body == {"status": "ok"}
         assert api.get("/topics").body == {"topics": [{"name": "orders", "partitions": 2}]}
         (kept,) = api.get("/topics/orders/records").body["records"]

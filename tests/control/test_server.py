@@ -162,6 +162,30 @@ def test_a_broker_in_a_process_of_its_own_is_controlled_from_here():
         assert b"kafka_controller_kafkacontroller_globaltopiccount 1" in api.get("/metrics").body
 
 
+def test_health_asks_for_no_topics(api, broker, monkeypatch):
+    """Since anybody may ask for it; and still it asks."""
+    monkeypatch.setattr(type(broker), "topics", None)
+    assert api.get("/health").body == {"status": "ok"}
+
+    def lost(*_, **__):
+        raise ConnectionResetError("lost")
+
+    monkeypatch.setattr(broker._asked, "ask", lost)
+    assert api.get("/health").status == 503
+
+
+def test_idle_strangers_keep_nobody_out(monkeypatch):
+    """They are closed, so that those who wait for room get in: more are there than may be."""
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0)
+    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0)
+    with Broker(control=True) as own:
+        port = int(own.control_url.rpartition(":")[2])
+        strangers = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(server.MOST_CONNECTIONS + 10)]
+        for each in strangers:
+            assert each.recv(1) == b""
+            each.close()
+
+
 def test_health_after_the_broker_has_died():
     """503, as a health check understands it."""
     with Broker(own_process=True, control=True) as own:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 
 import pytest
 
@@ -22,12 +23,29 @@ def test_a_state_is_saved_returned_to_and_forgotten(api, broker):
     assert api.post("/snapshots/prepared/restore", topic="orders").body == {"done": True}
     assert len(broker.records("orders")) == 2 and "more" in broker.topics()
     fault = api.post("/faults", kind="close_before", apis=["Fetch"]).body
+    colon = api.post("/snapshots/prepared%3Aorders/restore")
+    assert colon.status == 400 and "'prepared:orders' has a colon" in colon.error["what"]
+    assert api.get(f"/faults/{fault['number']}").body["has_ended"] is False
     assert api.post("/snapshots/prepared/restore").body == {"done": True}
     assert broker.topics() == {"orders": 3}
     assert api.get(f"/faults/{fault['number']}").status == 404
     assert api.delete("/snapshots/prepared").body == {"done": True}
     gone = api.post("/snapshots/prepared/restore")
     assert gone.status == 400 and gone.error["kafka_error"]
+
+
+def test_ways_back_are_gone_one_after_another(api, broker):
+    """Also when many ask at a time: each is done, and nobody meets another's half."""
+    assert api.post("/snapshots", name="start").status == 201
+    found = []
+    paths = ["/reset", "/snapshots/start/restore"] * 4
+    threads = [threading.Thread(target=lambda path=path: found.append(api.send("POST", path).status)) for path in paths]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [200] * len(paths) and broker.topics() == {"orders": 3}
+    assert api.delete("/snapshots/start").status == 200
 
 
 def test_time_passes_for_the_broker():

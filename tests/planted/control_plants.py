@@ -10,6 +10,7 @@ TOPICS = ("tests/control/test_topics.py",)
 WAITS = ("tests/control/test_waits.py",)
 FAULTS = ("tests/control/test_faults.py",)
 STATES = ("tests/control/test_states.py",)
+BROKER = ("tests/testing/test_broker.py",)
 LOOP = ("tests/testing/test_broker_loop.py",)
 GARBAGE = ("tests/control/test_garbage.py",)
 METRICS = ("tests/control/test_metrics.py",)
@@ -100,11 +101,39 @@ PLANTS = (
         FAULTS,
     ),
     Plant(
-        "the next broker does not know whose calls these are",
+        "calls go on while everything goes back to a saved state",
         "testing/operations.py",
-        "self._asked.reconnect()",
+        "with self._asked.put_off():",
+        "if True:",
+        BROKER,
+    ),
+    Plant(
+        "two ways back are gone at a time",
+        "control/topic_calls.py",
+        "with control.going_back:",
+        "if True:",
+        STATES,
+    ),
+    Plant(
+        "idle strangers keep everybody out of the control API",
+        "control/server.py",
+        "channel_timeout=IDLE_SECONDS,",
+        "",
+        SERVER,
+    ),
+    Plant(
+        "names in a free mapping are not looked at",
+        "control/schemas.py",
+        "_check_text(_FREE_NAME, name, where)",
         "pass",
-        SERVE,
+        TOPICS,
+    ),
+    Plant(
+        "a saved state's name with a colon means a topic",
+        "testing/operations.py",
+        'if ":" in name:',
+        "if False:",
+        STATES,
     ),
     Plant(
         "a reset of a served broker forgets what it was told to create",

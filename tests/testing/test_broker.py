@@ -11,7 +11,7 @@ import unittest
 import pytest
 
 from pykafkad.errors import ConfigError, StartFailure
-from pykafkad.testing import Broker, BrokerEnded, KafkaMixin, NewRecord, Refused, Topic
+from pykafkad.testing import Broker, BrokerEnded, KafkaMixin, NewRecord, Refused, Topic, operations
 from pykafkad.testing.client_configs import CLIENTS
 from pykafkad.testing.failure_report import MOST
 from pykafkad.testing.partitioner import partition_of
@@ -245,6 +245,24 @@ def test_a_saved_state_comes_back(broker):
         assert own.groups() == [] and own.is_running
         with pytest.raises(Refused, match="there is no snapshot other; there are: prepared"):
             own.rewind("other")
+
+
+def test_calls_wait_for_the_way_back_to_a_saved_state(monkeypatch):
+    """It has a connection of its own, since the next broker knows that one as nobody's; theirs is made anew."""
+    with Broker(topics=["orders"]) as own:
+        own.save("prepared")
+        act, seen = operations.snapshots.act, []
+
+        def watched(client, action, value):
+            assert client is not own._asked and own._asked._turn.locked() and own._asked._socket is None
+            act(client, action, value)
+            seen.append((action, value))
+
+        monkeypatch.setattr(operations.snapshots, "act", watched)
+        for topic in ("orders", None):
+            own.rewind("prepared", topic)
+            assert own.topics() == {"orders": 1}
+    assert seen == [("restore", "prepared:orders"), ("restore", "prepared")]
 
 
 def test_a_forked_child_neither_has_the_broker_nor_disturbs_it(broker):
