@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import socket
+import stat
 import threading
 from http.client import HTTPException
 
@@ -31,11 +32,13 @@ def listens(port):
     """Whether this process has a socket that listens at a port."""
     for name in os.listdir("/dev/fd"):
         try:
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
             with socket.socket(fileno=os.dup(int(name))) as each:
                 if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and each.getsockname()[1:2] == (port,):
                     return True
         except OSError:
-            # It is no socket.
+            # It was closed meanwhile, as the list of descriptors itself is.
             pass
     return False
 
