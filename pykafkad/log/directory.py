@@ -53,7 +53,6 @@ class LogDirectory:
     __slots__ = (
         "_leaving",
         "_lock",
-        "_offsets",
         "_on_disk",
         "broker_epoch",
         "clean",
@@ -63,6 +62,7 @@ class LogDirectory:
         "futures",
         "logs",
         "meta",
+        "offsets",
         "path",
         "services",
     )
@@ -78,7 +78,7 @@ class LogDirectory:
         self.services = LogServices(disk, clock, random, [], [])
         self.logs: dict[tuple[str, int], PartitionLog] = {}
         self.meta = checkpoints.decode_properties(disk.read(f"{path}/{checkpoints.META_PROPERTIES_FILE}") or b"")
-        self._offsets = OffsetCheckpoints(disk, path)
+        self.offsets = OffsetCheckpoints(disk, path)
         self._take_clean_marker()
         self._on_disk: set[tuple[str, int]] = set()
         # Deleted partitions whose folders are not renamed yet, with the delay in ms after which the folder is removed.
@@ -86,7 +86,7 @@ class LogDirectory:
         self.futures: dict[tuple[str, int], str] = {}
         self.failure: StorageFailure | None = None
         self._find_partitions()
-        self._offsets.forget_all_but(self._on_disk)
+        self.offsets.forget_all_but(self._on_disk)
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path})"
@@ -123,7 +123,7 @@ class LogDirectory:
                 key = parse_partition_name(name)
                 if key is not None and self.disk.is_directory(f"{self.path}/{name}"):
                     self._on_disk.add(key)
-        self._offsets.take_fresh(names, self._on_disk, is_clean=self.clean)
+        self.offsets.take_fresh(names, self._on_disk, is_clean=self.clean)
         if self._on_disk and not self.clean:
             # The broker that made the folders may have been killed before it synced their names.
             self.disk.sync_directory(self.path)
@@ -179,9 +179,9 @@ class LogDirectory:
         if is_created and key in self._on_disk:
             self._rename_stray(key, topic_id)
         if key in self._on_disk:
-            known = Checkpointed(self.clean, *self._offsets.of(key))
+            known = Checkpointed(self.clean, *self.offsets.of(key))
         else:
-            self._offsets.begin_anew(key)
+            self.offsets.begin_anew(key)
             self.disk.make_directories(f"{self.path}/{topic}-{partition}")
             self.disk.write(self._metadata_path(topic, partition), checkpoints.encode_partition_metadata(topic_id))
         log = UnopenedLog(
@@ -220,7 +220,7 @@ class LogDirectory:
             # A log without a segment has nothing to recover.
             if log.count_segment_files():
                 log.load()
-                self._offsets.note((log.topic, log.partition), log)
+                self.offsets.note((log.topic, log.partition), log)
                 log.unload()
         except StorageFailure as failure:
             # Requests for this partition get an error; the other partitions are served.
@@ -228,7 +228,7 @@ class LogDirectory:
 
     def checkpointed(self, key: tuple[str, int]) -> tuple[int, int, int]:
         """(recovery point, log start offset, high watermark) of a partition, from the checkpoints."""
-        return self._offsets.of(key)
+        return self.offsets.of(key)
 
     def holds(self, topic: str, partition: int) -> bool:
         """Whether the partition's folder is here."""
@@ -247,7 +247,7 @@ class LogDirectory:
         synced."""
         key = log.topic, log.partition
         self._rename_deleted_folder(key)
-        self._offsets.begin_anew(key, log.log_start_offset)
+        self.offsets.begin_anew(key, log.log_start_offset)
         self.disk.rename(f"{self.path}/{name}", f"{self.path}/{log.topic}-{log.partition}")
         self._on_disk.add(key)
         self.logs[key] = log
@@ -255,7 +255,7 @@ class LogDirectory:
     def promote_future(self, topic: str, partition: int) -> None:
         """Finish a move that was complete when the broker was killed: the copy becomes the partition."""
         key = topic, partition
-        self._offsets.begin_anew(key)
+        self.offsets.begin_anew(key)
         self.disk.rename(f"{self.path}/{self.futures.pop(key)}", f"{self.path}/{topic}-{partition}")
         self.disk.sync_directory(self.path)
         self._on_disk.add(key)
@@ -285,7 +285,7 @@ class LogDirectory:
         # would start with the old records.
         self.disk.rename(f"{self.path}/{name}", target)
         self._on_disk.discard(key)
-        self._offsets.forget(key)
+        self.offsets.forget(key)
         return target
 
     def fail(self, failure: StorageFailure) -> list[PartitionLog]:
@@ -314,13 +314,13 @@ class LogDirectory:
         self.disk.write(
             f"{path}/{checkpoints.PARTITION_METADATA_FILE}", checkpoints.encode_partition_metadata(log.topic_id)
         )
-        fresh = self._offsets.write_fresh((topic, partition), log_start_offset)
+        fresh = self.offsets.write_fresh((topic, partition), log_start_offset)
         return snapshot_store.PreparedRewind(self, log, path, log_start_offset, fresh)
 
     def discard_rewind(self, prepared: snapshot_store.PreparedRewind) -> None:
         """Give up what was prepared. Raises StorageFailure."""
         self.delete_directory_later(prepared.path, 0)
-        self._offsets.remove_fresh([prepared.fresh])
+        self.offsets.remove_fresh([prepared.fresh])
 
     def finish_rewind(self, prepared: snapshot_store.PreparedRewind) -> PartitionLog:
         """Replace a log, which is closed and removed, by the folder of `prepare_rewind`; returns the new log.
@@ -329,14 +329,14 @@ class LogDirectory:
         _, log, path, log_start_offset, fresh = prepared
         key = log.topic, log.partition
         log.close()
-        self._offsets.fresh[fresh] = None
+        self.offsets.fresh[fresh] = None
         new = UnopenedLog(
             *key, log.topic_id, log.settings, log.directory, self.services, Checkpointed(True, 0, log_start_offset, 0)
         )
         self.logs[key] = new
         try:
             self.delete_directory_later(self._rename_for_removal(key), 0)
-            self._offsets.log_starts[key] = log_start_offset
+            self.offsets.log_starts[key] = log_start_offset
             self.disk.rename(path, log.directory)
             self._on_disk.add(key)
             new.load()
@@ -398,7 +398,7 @@ class LogDirectory:
             return
         log.load()
         gone = log.run_retention(now_ms)
-        self._offsets.note((log.topic, log.partition), log)
+        self.offsets.note((log.topic, log.partition), log)
         if gone:
             # The log stays loaded so that the next sync brings the change to the device.
             log.release_file()
@@ -437,25 +437,25 @@ class LogDirectory:
         recovery_points, log_starts, high_watermarks = {}, {}, {}
         for key, log in self.logs.items():
             if log.is_loaded:
-                self._offsets.note(key, log)
+                self.offsets.note(key, log)
                 if log.offline is None:
                     log.write_epochs()
-            recovery_points[key], log_starts[key], high_watermarks[key] = self._offsets.of(key)
-        self._offsets.write(recovery_points, log_starts, high_watermarks)
+            recovery_points[key], log_starts[key], high_watermarks[key] = self.offsets.of(key)
+        self.offsets.write(recovery_points, log_starts, high_watermarks)
 
     def note_offsets(self, log: PartitionLog) -> None:
         """Take a log's offsets for the next checkpoint; of one that left the directory, nothing."""
         if log.is_loaded and self.logs.get((log.topic, log.partition)) is log:
-            self._offsets.note((log.topic, log.partition), log)
+            self.offsets.note((log.topic, log.partition), log)
 
     def checkpoint_job(self) -> CheckpointJob:
         """`checkpoint` with the offsets that were noted, without leader epochs; for another thread."""
-        return CheckpointJob(self._offsets, self.logs)
+        return CheckpointJob(self.offsets, self.logs)
 
     @property
     def departed_count(self) -> int:
         """How many partitions that are not here any more the checkpoints may name."""
-        return len(self._offsets.departed)
+        return len(self.offsets.departed)
 
     def close(self, *, clean: bool = True, broker_epoch: int = -1) -> None:
         """Close every log and release the lock. With `clean`, first write all that a clean start reads, and the marker.

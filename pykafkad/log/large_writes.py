@@ -1,4 +1,4 @@
-"""Writing large batches beside the loop while the disk is slow: the log hands them to a writer, and goes on.
+"""Writing large batches beside the loop: the log hands them to a writer, and goes on.
 
 A log has its writes under way in a row, and everything that is written to it later stands behind them, so that its file
 grows in the order of its offsets. What is under way counts as appended and not as written: it is neither read nor
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
         """What writes beside the loop: `server/log_writer.py`."""
 
         from_bytes: int
-        """The size of a batch from which on it may be written beside the loop."""
-
-        is_beside: bool
-        """Whether the disk is slow now, so that such batches are written beside the loop."""
-
-        def note(self, seconds: float) -> None:
-            """A batch of that size was written on the loop, in so many seconds."""
+        """The size of a batch from which on it is written beside the loop."""
 
         def take_frame(self, records: Writable) -> bytearray | None:
             """The buffer of the frame that `records` came in, which stays as it is until their write has ended. None if

@@ -41,7 +41,7 @@ LOADED_SLOTS = (
     "flushed_ms",
     "has_aborted",
     "_active",
-    "_snapshot_offset",
+    "snapshot_offset",
 )
 
 # These may pass the bound of the disk's free space: they are small, and deleting records to make room needs them.
@@ -58,8 +58,9 @@ class LogFiles(LogSegments):
     ends this state, at a start or by `reopening.py`: it finds out what the disk holds. `has_aborted` says whether a
     segment may hold the marker of an aborted transaction. `name_changes` counts the files that were added to or removed
     from the folder; the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name
-    may not be synced. `late_snapshot` is the path and content of a producer snapshot that the next sync job writes. An
-    unopened log has no segment to remove by retention before `due_ms`."""
+    may not be synced. `messages_in` counts the records that were appended. `late_snapshot` is the path and content of a
+    producer snapshot that the next sync job writes. An unopened log has no segment to remove by retention before
+    `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -89,6 +90,7 @@ class LogFiles(LogSegments):
         "due_ms",
         "is_new",
         "late_snapshot",
+        "messages_in",
         "name_changes",
         "name_changes_synced",
         *LOADED_SLOTS,
@@ -123,6 +125,7 @@ class LogFiles(LogSegments):
         self._recent_sealed = RecentSegments()
         self._sole_replica = False
         self.is_new = False
+        self.messages_in = 0
         self.late_snapshot: tuple[str, bytes] | None = None
         self.name_changes = self.name_changes_synced = 0
         self._prepare(settings)
@@ -159,13 +162,13 @@ class LogFiles(LogSegments):
         self.epochs = loaded.epochs
         self.recovery_point = loaded.recovery_point
         self.flushed_ms = now_ms
-        self._snapshot_offset = loaded.snapshot_offset
+        self.snapshot_offset = loaded.snapshot_offset
         self._recent_sealed = RecentSegments()
         self.look_for_aborted()
         if not self._initial.clean or not loaded.segments[-1].size:
             # The broker may have been killed before it synced the names of files, or the first file is new.
             self.name_changes += 1
-        self._activate(loaded.segments[-1])
+        self.activate(loaded.segments[-1])
         if self.leader_epoch >= 0:
             self.epochs.assign(self.leader_epoch, self.end_offset)
         if self._sole_replica:
@@ -176,7 +179,7 @@ class LogFiles(LogSegments):
         """Take a topic's changed settings. They apply from the next append on."""
         self._prepare(settings)
         if self.is_loaded:
-            self._activate(self._active)
+            self.activate(self._active)
 
     def _prepare(self, settings: LogConfig) -> None:
         self.settings = settings
@@ -195,14 +198,14 @@ class LogFiles(LogSegments):
         if plain and self.offline is None:
             self._plain_size_limit = min(settings.max_message_bytes, settings.segment_bytes)
 
-    def _activate(self, segment: Segment) -> None:
+    def activate(self, segment: Segment) -> None:
         self._active = segment
         segment.rouse()
         roll_rules.prepare(segment, self.settings, self._services.random)
 
     # -- rolling -------------------------------------------------------------------------------------------------------
 
-    def _roll_if_due(self, size: int, max_timestamp_ms: int, last_offset: int, now_ms: int) -> Segment:
+    def roll_if_due(self, size: int, max_timestamp_ms: int, last_offset: int, now_ms: int) -> Segment:
         # The append path calls this for a batch above one of the limits that `roll_rules.prepare` set.
         segment = self._active
         if segment.size and roll_rules.is_due(segment, self.settings, size, max_timestamp_ms, last_offset, now_ms):
@@ -216,7 +219,7 @@ class LogFiles(LogSegments):
             # The first batch sets the clock by which the segment ages.
             segment.first_timestamp_ms = max_timestamp_ms
         if not segment.size or not has_room:
-            self._activate(segment)
+            self.activate(segment)
         return segment
 
     def roll(self, now_ms: int) -> Segment:
@@ -227,12 +230,12 @@ class LogFiles(LogSegments):
             return active
         try:
             active.write_indexes()
-            if self.recovery_point >= end_offset > self._snapshot_offset:
+            if self.recovery_point >= end_offset > self.snapshot_offset:
                 # A recovery would not look at the sealed segment any more, whose indexes are not synced yet. The next
                 # sync job covers them. It then writes the snapshot, which tells a recovery that they are complete.
                 path = file_prefix(self.directory, end_offset) + SNAPSHOT_SUFFIX
                 self.late_snapshot = path, self.producers.to_snapshot()
-                self._snapshot_offset = end_offset
+                self.snapshot_offset = end_offset
             else:
                 self.write_snapshot()
             self.write_epochs()
@@ -247,7 +250,7 @@ class LogFiles(LogSegments):
         self.recovery_point = min(self.recovery_point, end_offset - 1)
         segment = Segment(self._disk, self.directory, end_offset, file, now_ms)
         self.segments.append(segment)
-        self._activate(segment)
+        self.activate(segment)
         return segment
 
     # -- writing -------------------------------------------------------------------------------------------------------
@@ -302,13 +305,11 @@ class LogFiles(LogSegments):
             self.write_pending()
 
     def _write_through(self, segment: Segment, records: Writable, end_offset: int) -> None:
-        # A large batch is written at once, in the same call as the batches gathered before it, or beside the loop.
+        # The largest batches are written beside the loop, others at once, in one call with the batches gathered before.
         writer, size = self.writer, len(records)
-        is_large = writer is not None and size >= writer.from_bytes
-        if writer is not None and (self.writes_under_way or (is_large and writer.is_beside)):
+        if writer is not None and (size >= writer.from_bytes or self.writes_under_way):
             large_writes.begin(self, segment, records, end_offset)
             return
-        began = self._services.clock.now() if is_large else 0.0
         fill, gather = self._fill, self._gather
         try:
             if gather is not None:
@@ -322,8 +323,6 @@ class LogFiles(LogSegments):
             raise self.fail(failure) from None
         segment.written_size += fill + size
         self.written_end_offset = end_offset
-        if is_large and writer is not None:
-            writer.note(self._services.clock.now() - began)
 
     def fail(self, failure: StorageFailure) -> StorageFailure:
         """Take the log out of service. It ends with the last batch that was written whole. Returns `failure`."""
@@ -333,6 +332,7 @@ class LogFiles(LogSegments):
         large_writes.finish(self)
         self._fill = 0
         self._gather = None
+        self.messages_in -= self.end_offset - self.written_end_offset
         self.end_offset = self.written_end_offset
         active = self._active
         active.cut(active.written_size, self.written_end_offset)
@@ -375,11 +375,11 @@ class LogFiles(LogSegments):
 
     def write_snapshot(self) -> None:
         """Write a producer snapshot at the end of the log, unless there is one already."""
-        if self.end_offset > self._snapshot_offset:
+        if self.end_offset > self.snapshot_offset:
             self._disk.write(
                 file_prefix(self.directory, self.end_offset) + SNAPSHOT_SUFFIX, self.producers.to_snapshot()
             )
-            self._snapshot_offset = self.end_offset
+            self.snapshot_offset = self.end_offset
             self.name_changes += 1
 
     def write_epochs(self) -> None:

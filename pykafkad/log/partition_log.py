@@ -157,7 +157,7 @@ class PartitionLog(LogFiles):
             position + size > segment.size_limit or max_timestamp_ms > segment.roll_after_ms
             or last_offset > segment.last_offset_limit
         ):  # fmt: skip
-            segment = self._roll_if_due(size, max_timestamp_ms, last_offset, now_ms)
+            segment = self.roll_if_due(size, max_timestamp_ms, last_offset, now_ms)
             position = segment.size
         _pack_prefix(records, 0, base_offset, length, self.leader_epoch)
         if size < DIRECT_WRITE_BYTES:
@@ -175,6 +175,7 @@ class PartitionLog(LogFiles):
             self._write_through(segment, records, last_offset + 1)
         segment.size = position + size
         self.end_offset = last_offset + 1
+        self.messages_in += last_delta + 1
         if max_timestamp_ms > segment.max_timestamp_ms:
             segment.max_timestamp_ms = max_timestamp_ms
             segment.max_timestamp_offset = last_offset
@@ -426,6 +427,10 @@ class PartitionLog(LogFiles):
             if sole_replica:
                 self.advance_high_watermark(self.written_end_offset)
         self.leader_epoch = epoch
+
+    def follow(self) -> None:
+        """Another broker leads, or nobody: what is written here is its leader's, in its epochs."""
+        self._sole_replica, self.leader_epoch = False, -1
 
     def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
         """Let batches from `start_offset` on, by default the end, have the leader epoch `epoch`."""

@@ -300,7 +300,7 @@ def _recover(
             del segments[at + 1 :]
         if end != segment.size:
             if disk.is_shared(segment.prefix + LOG_SUFFIX):
-                _unshare(disk, segment, end)
+                unshare(disk, segment, end)
             segment.file.truncate(end)
             segment.file.sync()
             segment.cut(end, end_offset)
@@ -314,7 +314,7 @@ def _recover(
     return end_offset
 
 
-def _unshare(disk: Disk, segment: Segment, size_bytes: int) -> None:
+def unshare(disk: Disk, segment: Segment, size_bytes: int) -> None:
     """Replace a file that is shared with a snapshot or fork by a copy of its first bytes, which may be truncated."""
     path = segment.prefix + LOG_SUFFIX
     source, own = segment.file, disk.open(path + swap.CLEANED_SUFFIX, create=True)

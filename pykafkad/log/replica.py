@@ -1,7 +1,7 @@
 """This broker's replica of one partition: its role, who is in sync with it, and what is committed.
 
 Pure. The replica is told of appends, fetches of followers, syncs, changes of the metadata and time, and returns
-effects: `Committed`, `ProposeIsr`, `Truncate`. The rules are Kafka's (`Partition.scala`, `Replica.java` of 4.3):
+effects: `Committed` and `ProposeIsr`. The rules are Kafka's (`Partition.scala`, `Replica.java` of 4.3):
 
 * Records are committed when the leader and every member of the *maximal* ISR have them. The maximal ISR is the ISR of
   the metadata together with the followers that the leader has proposed to add. A follower that is about to join holds
@@ -46,9 +46,6 @@ Committed = namedtuple("Committed", ("end_offset",))
 Committed.__doc__ = "The high watermark rose to `end_offset`."
 ProposeIsr = namedtuple("ProposeIsr", ("isr", "leader_epoch", "partition_epoch"))
 ProposeIsr.__doc__ = "Ask the controller for another ISR (AlterPartition); it compares both epochs."
-Truncate = namedtuple("Truncate", ("end_offset",))
-Truncate.__doc__ = "Cut the follower's log: it is to end at `end_offset`."
-
 NOTHING: Effects = ()
 
 
@@ -186,13 +183,12 @@ class Replica:
         """A follower fetches from `offset`: it has everything below. A fetch says nothing if it speaks of another epoch
         of the leader, or comes from an earlier life of the broker."""
         follower = self._followers.get(broker)
-        alive_epoch = self._alive_epoch(broker)
         if (
             follower is None
             or self.role != LEADER
             or leader_epoch != self.leader_epoch
             or offset > self.end_offset
-            or (UNKNOWN != broker_epoch < (UNKNOWN if alive_epoch is None else alive_epoch))
+            or self.is_of_earlier_life(broker, broker_epoch)
         ):
             return NOTHING
         is_first = follower.end_offset == UNKNOWN
@@ -223,20 +219,30 @@ class Replica:
                 proposal = self._propose(tuple(broker for broker in self.isr if broker not in lagging))
         return (*proposal, *self._commit(now))
 
-    def isr_refused(self) -> None:
-        """The controller refused the proposal: what the metadata says goes on to hold."""
-        self._proposed = None
+    def knows(self, broker: int) -> bool:
+        """Whether the broker has another replica of the partition that this one leads."""
+        return broker in self._followers
+
+    def is_of_earlier_life(self, broker: int, broker_epoch: int) -> bool:
+        """Whether a broker has registered again since it had that epoch; -1 asks for no check (KIP-903)."""
+        alive_epoch = self._alive_epoch(broker)
+        return broker_epoch != UNKNOWN and alive_epoch is not None and broker_epoch < alive_epoch
+
+    def isr_refused(self, proposal: ProposeIsr) -> None:
+        """The controller refused the proposal: what the metadata says goes on to hold. A late refusal changes
+        nothing."""
+        if self._proposed == proposal.isr and self.partition_epoch == proposal.partition_epoch:
+            self._proposed = None
+            self._look_at_isr()
+
+    def broker_epoch_of(self, broker: int) -> int:
+        """The epoch that a follower had at its last fetch; -1 without one."""
+        follower = self._followers.get(broker)
+        return UNKNOWN if follower is None or follower.broker_epoch is None else follower.broker_epoch
 
     def leader_committed(self, high_watermark: int) -> Effects:
         """A follower learns how far its leader has committed."""
         return self._rise(min(high_watermark, self.end_offset)) if self.role == FOLLOWER else NOTHING
-
-    def diverged(self, end_offset: int) -> Effects:
-        """The leader's log says that it has the follower's records up to `end_offset` only."""
-        if self.role != FOLLOWER or end_offset >= self.end_offset:
-            return NOTHING
-        self.truncated(end_offset)
-        return (Truncate(end_offset),)
 
     def truncated(self, end_offset: int) -> None:
         """The own log ends at `end_offset` now."""

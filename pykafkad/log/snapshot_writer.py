@@ -2,7 +2,7 @@
 
 At that moment the logs are only noted. From then on a log saves itself before any change, and the loop saves unchanged
 logs in small steps. A log that is not saved yet has a class of its own, whose methods save it first. The size limit of
-its active segment is zero, so that every append calls `_roll_if_due`. So logs without a snapshot pay nothing."""
+its active segment is zero, so that every append calls `roll_if_due`. So logs without a snapshot pay nothing."""
 
 from __future__ import annotations
 
@@ -147,15 +147,15 @@ def _watched_by(writer: SnapshotWriter) -> type[PartitionLog]:
             writer.save(self)
             self.close()
 
-        def _activate(self, segment: Segment) -> None:
-            super()._activate(segment)
+        def activate(self, segment: Segment) -> None:
+            super().activate(segment)
             segment.size_limit = 0
 
-        def _roll_if_due(self, *arguments: object) -> Segment:
+        def roll_if_due(self, *arguments: object) -> Segment:
             writer.save(self)
             if self.offline is not None:
                 raise self.offline.copy()
-            return self._roll_if_due(*arguments)
+            return self.roll_if_due(*arguments)
 
     return Watched
 

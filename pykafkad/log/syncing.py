@@ -135,10 +135,11 @@ class SyncJob:
         """Raise the recovery point to what `run` has synced, and close the files of sealed segments.
 
         If the log has failed meanwhile, nothing is done: this sync may not cover the writes that another one has lost.
-        Nor is anything done if the log has moved to another directory, because its files were not those.
+        Nor is anything done if the log has moved to another directory, because its files were not those, or if it was
+        cut, because it may have grown again.
         """
         log = self.log
-        if not log.closed and log.offline is None and not self._has_moved:
+        if not log.closed and log.offline is None and not self._has_moved and log.segments is self._segments:
             for segment in self._sealed:
                 log.rest(segment)
             if log.late_snapshot is self._late_snapshot:

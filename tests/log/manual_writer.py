@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from pykafkad.clock import ManualClock
 from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.server.log_writer import LogWriter
 from tests.simulation.world import ManualWrites
@@ -23,12 +22,10 @@ def manual_writer(from_bytes, limit_bytes=1 << 30, told=None):
     written = (lambda log: None) if told is None else told.append
     writer = LogWriter(
         SimpleNamespace(wake=lambda: None),
-        ManualClock(),
         written,
         FrameBuffers(),
         from_bytes=from_bytes,
         limit_bytes=limit_bytes,
     )
-    writer.is_beside, writer.beside_until = True, float("inf")
     writer.writes = ManualWrites(writer)
     return writer

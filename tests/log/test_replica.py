@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from hypothesis import given, settings, strategies as st
 
-from pykafkad.log.replica import FOLLOWER, LEADER, NONE, Committed, ProposeIsr, Replica, Truncate
+from pykafkad.log.replica import FOLLOWER, LEADER, NONE, Committed, ProposeIsr, Replica
 from tests.seeds import examples
 
 LAG = 10.0
@@ -105,7 +105,9 @@ def test_a_refused_proposal_is_made_again():
     replica = leader()
     replica.appended(10, 0.0)
     assert replica.tick(11.0) == (ProposeIsr((1,), 0, 0),)
-    replica.isr_refused()
+    replica.isr_refused(ProposeIsr((1, 2), 0, 0))
+    assert replica.tick(12.0) == (), "it was another one"
+    replica.isr_refused(ProposeIsr((1,), 0, 0))
     assert replica.tick(12.0) == (ProposeIsr((1,), 0, 0),)
 
 
@@ -127,7 +129,7 @@ def test_a_proposed_follower_that_was_never_caught_up_is_waited_for():
     assert replica.fetched(2, 5, 0, 0.0) == (Committed(5),)
     assert replica.fetched(3, 6, 0, 1.0) == (ProposeIsr((1, 2, 3), 0, 0),)
     assert replica.fetched(2, 10, 0, 1.0) == (Committed(6),), "the third may be in the ISR by now"
-    replica.isr_refused()
+    replica.isr_refused(ProposeIsr((1, 2, 3), 0, 0))
     assert replica.fetched(2, 10, 0, 2.0) == (Committed(10),)
 
 
@@ -153,11 +155,20 @@ def test_a_dead_broker_and_one_of_an_earlier_life_do_not_join():
 
 def test_a_caught_up_follower_that_may_join_is_waited_for():
     replica = leader(isr=(1,), replicas=(1, 2))
-    replica.fetched(2, 0, 0, 0.0)
-    replica.isr_refused()
+    (proposal,) = replica.fetched(2, 0, 0, 0.0)
+    replica.isr_refused(proposal)
     assert not replica.commits_alone
     assert replica.appended(10, 1.0) == ()
     assert replica.tick(11.5) == (Committed(10),), "but not for longer than it may lag"
+
+
+def test_who_may_fetch_as_a_follower_and_the_epochs_of_their_lives():
+    replica = leader(replicas=(1, 2), isr=(1, 2))
+    assert replica.knows(2) and not replica.knows(3) and not replica.knows(1)
+    assert [replica.is_of_earlier_life(2, epoch) for epoch in (-1, 199, 200, 201)] == [False, True, False, False]
+    assert replica.broker_epoch_of(2) == -1, "it has not fetched yet"
+    replica.fetched(2, 0, 0, 1.0, broker_epoch=200)
+    assert replica.broker_epoch_of(2) == 200
 
 
 def test_an_older_state_changes_nothing():
@@ -173,8 +184,7 @@ def test_a_follower_knows_what_its_leader_tells_and_cuts_what_it_does_not_have()
     assert replica.appended(10, 0.0) == () and replica.tick(100.0) == ()
     assert replica.leader_committed(7) == (Committed(7),)
     assert replica.leader_committed(20) == (Committed(10),)
-    assert replica.diverged(12) == ()
-    assert replica.diverged(8) == (Truncate(8),)
+    replica.truncated(8)
     assert (replica.end_offset, replica.high_watermark) == (8, 8)
 
 
@@ -264,8 +274,8 @@ class Model:
         elif kind == "accept" and self.proposal is not None:
             self.change(isr=self.proposal.isr)
         elif kind == "refuse" and self.proposal is not None:
+            replica.isr_refused(self.proposal)
             self.proposal = None
-            replica.isr_refused()
         elif kind == "settings":
             self.least = args[0]
             replica.settings_changed(min_insync_replicas=args[0])

@@ -81,8 +81,8 @@ PLANTS = (
     Plant(
         "an offset is left out between batches",
         "log/partition_log.py",
-        "self.end_offset = last_offset + 1\nif max_timestamp_ms",
-        "self.end_offset = last_offset + 2\nif max_timestamp_ms",
+        "self.end_offset = last_offset + 1\nself.messages_in",
+        "self.end_offset = last_offset + 2\nself.messages_in",
         RULES,
     ),
     Plant(
@@ -311,8 +311,8 @@ PLANTS = (
     Plant(
         "a sync after a failed one counts",
         "log/syncing.py",
-        "if not log.closed and log.offline is None and not self._has_moved:",
-        "if not log.closed and not self._has_moved:",
+        "if not log.closed and log.offline is None and not self._has_moved and",
+        "if not log.closed and not self._has_moved and",
         FILES,
     ),
     Plant(
@@ -360,7 +360,7 @@ PLANTS = (
     Plant(
         "a roll right after a sync tells a recovery at once that its files are complete",
         "log/log_files.py",
-        "if self.recovery_point >= end_offset > self._snapshot_offset:",
+        "if self.recovery_point >= end_offset > self.snapshot_offset:",
         "if False:",
         FILES,
     ),

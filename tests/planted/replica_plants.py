@@ -108,8 +108,8 @@ PLANTS = (
     Plant(
         "a refused proposal is never made again",
         "log/replica.py",
-        'def isr_refused(self) -> None:\n    """The controller refused the proposal: what the metadata says goes on to hold."""\n    self._proposed = None',
-        "def isr_refused(self) -> None:\n    pass",
+        "if self._proposed == proposal.isr and self.partition_epoch == proposal.partition_epoch:\n    self._proposed = None",
+        "if False:\n    pass",
         REPLICA,
     ),
 )

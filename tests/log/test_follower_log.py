@@ -1,0 +1,222 @@
+"""A follower's log: batches that are taken as they are, and cuts that leave no trace of what was cut."""
+
+import random
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.errors import StorageFailure
+from pykafkad.log import follower_log
+from pykafkad.log.follower import Question, whole_batches
+from pykafkad.log.partition_log import COORDINATOR
+from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log
+from tests.simulation.crash_disk import CrashDisk
+from tests.simulation.disk import MemoryDisk
+
+
+def leader(directory, epochs, topic="led", **changes):
+    """A leader's log with some batches in each epoch."""
+    log = open_log(directory, topic, **changes)
+    for epoch, count in epochs:
+        log.lead(epoch, sole_replica=True)
+        append(log, *(batch(2) for _ in range(count)))
+    return log
+
+
+def copy(source, log, *, offset=None, max_bytes=1 << 20, epoch=1 << 30):
+    """Let `log` follow `source` to its end."""
+    offset = log.end_offset if offset is None else offset
+    while offset < source.end_offset:
+        data = source.read(offset, max_bytes, end_offset=source.written_end_offset).pread()
+        headers, size = whole_batches(data, Question(epoch, offset, -1), log.epochs.latest)
+        follower_log.append(log, data[:size], headers, NOW_MS)
+        offset = log.end_offset
+    log.advance_high_watermark(source.high_watermark)
+
+
+def following(directory, topic="t", **changes):
+    log = open_log(directory, topic, **changes)
+    log.follow()
+    log.epochs.entries.clear()
+    return log
+
+
+def state(log):
+    """What must be equal on leader and follower."""
+    return (
+        content(log),
+        log.epochs.entries,
+        dict(log.producers),
+        log.producers.ongoing,
+        log.max_timestamp_offset(),
+        log.end_offset,
+    )
+
+
+SMALL = {"segment_bytes": 300, "index_interval_bytes": 100}
+
+
+@pytest.mark.parametrize("changes", [{}, SMALL])
+@pytest.mark.parametrize("max_bytes", [1, 200, 1 << 20])
+def test_a_copy_equals_its_leader(directory, changes, max_bytes):
+    source = leader(directory, [(1, 3), (4, 5), (5, 2)], **changes)
+    log = following(directory, **changes)
+    copy(source, log, max_bytes=max_bytes)
+    assert state(log) == state(source)
+    assert len(log.segments) == len(source.segments)
+    for offset in range(source.end_offset):
+        read = [each.read(offset, 1, end_offset=each.end_offset).pread() for each in (log, source)]
+        assert read[0] == read[1]
+
+
+def transactions(log):
+    for producer, is_abort in ((7, True), (8, False), (9, None)):
+        log.append(batch(producer_id=producer, producer_epoch=0, base_sequence=0, is_transactional=True), NOW_MS, 9,
+                   COORDINATOR)  # fmt: skip
+        if is_abort is not None:
+            log.append_end_marker(producer, 0, 3, NOW_MS, is_abort=is_abort)
+    append(log, batch(producer_id=1, producer_epoch=0, base_sequence=0))
+
+
+@pytest.mark.parametrize("changes", [{}, SMALL])
+def test_producers_and_transactions_are_kept(directory, changes):
+    source = leader(directory, [(1, 1)], **changes)
+    transactions(source)
+    log = following(directory, **changes)
+    copy(source, log)
+    assert state(log) == state(source) and log.has_aborted
+    assert log.last_stable_offset == source.last_stable_offset < log.end_offset
+    for offset in range(source.last_stable_offset):
+        found = [
+            each.aborted_transactions(offset, each.read(offset, 1 << 20, end_offset=each.last_stable_offset))
+            for each in (log, source)
+        ]
+        assert list(found[0]) == list(found[1])
+
+
+@pytest.mark.parametrize("changes", [{}, SMALL])
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_a_log_that_is_cut_equals_one_that_never_had_more(disk, changes, is_reloaded):
+    """At every batch, whatever lies in the segments behind it."""
+    directory = open_directory(disk=disk)
+    source = leader(directory, [(1, 3), (4, 3)], **changes)
+    transactions(source)
+    ends = [header.end_offset for header, _ in content(source)]
+    for end in [0, *ends]:
+        log, short = following(directory, f"t{end}", **changes), following(directory, f"s{end}", **changes)
+        copy(source, log)
+        if is_reloaded:
+            log.settle()
+            log.unload()
+        assert follower_log.truncate(log, end, NOW_MS) == end
+        for header, _ in content(source):
+            if header.end_offset <= end:
+                offset = header.base_offset
+                data = source.read(offset, 1, end_offset=source.written_end_offset).pread()
+                follower_log.append(short, data, [header], NOW_MS)
+        short.advance_high_watermark(end)
+        assert content(log) == content(short) and log.end_offset == end
+        assert log.epochs.entries == short.epochs.entries
+        assert log.producers.ongoing == short.producers.ongoing
+        assert {key: entry.next_sequence for key, entry in log.producers.items()} == {
+            key: entry.next_sequence for key, entry in short.producers.items()
+        }
+        assert log.max_timestamp_offset() == short.max_timestamp_offset()
+        assert log.high_watermark == end and log.recovery_point <= end
+        copy(source, log)
+        assert content(log) == content(source)
+
+
+def test_a_cut_at_the_end_forgets_epochs_without_records(directory):
+    log = leader(directory, [(1, 2)])
+    log.lead(3, sole_replica=True)
+    assert log.epochs.entries[-1] == (3, 4)
+    log.follow()
+    assert follower_log.truncate(log, 4, NOW_MS) == 4
+    assert log.epochs.entries == [(1, 0)]
+
+
+def test_a_cut_within_a_batch_takes_the_whole_batch(directory):
+    log = leader(directory, [(1, 3)])
+    assert follower_log.truncate(log, 3, NOW_MS) == 2
+    assert log.end_offset == 2
+
+
+def test_a_log_begins_anew_behind_its_end(directory):
+    source = leader(directory, [(1, 6)])
+    log = following(directory, **SMALL)
+    copy(source, log)
+    follower_log.begin_at(log, 50, NOW_MS)
+    assert (log.log_start_offset, log.end_offset, log.high_watermark, log.recovery_point) == (50, 50, 50, 50)
+    assert (log.epochs.entries, dict(log.producers), len(log.segments)) == ([], {}, 1)
+    names = [name for name in log.disk.listdir(log.directory) if name.endswith(".log")]
+    assert names == [f"{50:020}.log"]
+
+
+def test_an_empty_log_may_begin_within_the_leaders_batch(directory):
+    source = leader(directory, [(1, 3)])
+    source.delete_records(3)
+    log = following(directory)
+    follower_log.begin_at(log, 3, NOW_MS)
+    copy(source, log)
+    assert (log.log_start_offset, log.end_offset) == (3, 6)
+    assert log.read(3, 1, end_offset=6).pread() == source.read(3, 1, end_offset=6).pread()
+
+
+def test_a_sync_that_was_begun_before_a_cut_says_nothing(directory):
+    source = leader(directory, [(1, 6)])
+    log = following(directory)
+    copy(source, log)
+    job = log.whole_sync_job()
+    job.run()
+    follower_log.truncate(log, 4, NOW_MS)
+    copy(source, log)
+    job.finish()
+    assert log.recovery_point <= 4
+
+
+@pytest.mark.parametrize("operation", ["write", "truncate", "sync"])
+def test_a_disk_that_fails_takes_the_log_out_of_service(operation):
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    source = leader(directory, [(1, 4)])
+    log = following(directory)
+    copy(source, log)
+    append(source, batch())
+    disk.fail(operation)
+    with pytest.raises(StorageFailure):
+        if operation == "write":
+            copy(source, log)
+        else:
+            follower_log.truncate(log, 2, NOW_MS)
+    assert log.offline is not None
+    with pytest.raises(StorageFailure):
+        follower_log.truncate(log, 0, NOW_MS)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_old_batch_follows_a_new_one_after_a_loss_of_power(seed):
+    """A follower is cut, follows another leader, and the machine loses power: what is left is a part of one history."""
+    chance = random.Random(seed)
+    disk, clock = CrashDisk(), ManualClock()
+    others = open_directory(disk=MemoryDisk())
+    old = leader(others, [(1, 2), (2, 6)], "old")
+    new = leader(others, [(1, 2), (3, 6)], "new")
+    directory = open_directory(disk=disk, clock=clock)
+    log = following(directory, **chance.choice([{}, SMALL]))
+    copy(old, log)
+    if chance.random() < 0.5:
+        log.flush()
+        directory.checkpoint()
+    cut = chance.choice([4, 6, 8])
+    directory.offsets.prepare_cut(log, cut)
+    follower_log.truncate(log, cut, clock.now_ms())
+    if cut == 4:
+        copy(new, log, offset=4)
+    disk.kill()
+    disk.lose_power(chance)
+    again = open_directory(disk=disk, clock=clock)
+    log = open_log(again, **SMALL) if len(log.segments) > 1 else open_log(again)
+    found = [header[:3] for header, _ in content(log)]
+    histories = [[header[:3] for header, _ in content(each)] for each in (old, new)]
+    assert any(found == history[: len(found)] for history in histories)
