@@ -9,6 +9,7 @@ from pykafkad.sasl.step import DONE, REFUSED, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.sasl.kerberos import Gssapi
     from pykafkad.sasl.oauthbearer import OAuthBearer
     from pykafkad.sasl.offer import Offer
     from pykafkad.sasl.plain import Plain
@@ -34,7 +35,7 @@ class Login:
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self._mechanism: str | None = None
-        self._exchange: Plain | Scram | OAuthBearer | None = None
+        self._exchange: Plain | Scram | OAuthBearer | Gssapi | None = None
         self._began_again_at: float | None = None
         self.principal: str | None = None
         """Who has logged in ("User:alice"); None before the first login."""
@@ -67,17 +68,27 @@ class Login:
         self._exchange = self._offer.exchange(mechanism)
         return True
 
+    @property
+    def may_block(self) -> bool:
+        """Whether `step` may wait for something else than the processor, so that it belongs beside the loop."""
+        return self._exchange is not None and self._exchange.may_block
+
     def step(self, token: bytes) -> Step:
         """Hand on a token of the client. What is refused has a `problem`; what is done gives the principal and the
-        lifetime."""
+        lifetime. A client that has no name then (see `Gssapi`) is told that it has logged in, as by Kafka, and
+        `principal` stays None."""
         exchange, mechanism = self._exchange, self._mechanism
         assert exchange is not None and mechanism is not None
         step = exchange.step(token)
         if step.outcome == REFUSED and step.problem is None:
             kind = "authentication" if self.principal is None else "re-authentication"
             text = f"Authentication failed during {kind} due to invalid credentials with SASL mechanism {mechanism}"
-            return Step(REFUSED, problem=text)
-        if step.outcome == DONE:
+            return step._replace(problem=text)
+        if step.outcome == DONE and exchange.user is None:
+            self.session_lifetime_ms = self._offer.session_lifetime_ms(mechanism, exchange.expires_ms)
+            if self.principal is not None:
+                step = Step(REFUSED, problem="its name has no rule", is_silent=True, reason=step.reason)
+        elif step.outcome == DONE:
             principal = f"User:{exchange.user}"
             if self.principal not in (None, principal):
                 old, new = (each.replace(":", ".", 1) for each in (self.principal or "", principal))

@@ -39,6 +39,7 @@ class OAuthBearer:
 
     __slots__ = ("_problem", "_tell", "_validate", "expires_ms", "user")
 
+    may_block = False
     is_by_token = False
     """An issuer's token is a login of its own; delegation tokens are others, and log in by SCRAM."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pykafkad.config import Settings
+    from pykafkad.sasl.kerberos import Gssapi, OpenAcceptor
     from pykafkad.sasl.oauthbearer import OAuthBearer, Validate
     from pykafkad.sasl.scram import Credential, Token
     from pykafkad.sasl.token_rules import OpenKeys
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 
 PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
+GSSAPI = "GSSAPI"
 WITH_PASSWORD = (PLAIN, *HASHES)
-MECHANISMS = (*WITH_PASSWORD, OAUTHBEARER)
+MECHANISMS = (*WITH_PASSWORD, OAUTHBEARER, GSSAPI)
 
 LOGIN_MODULES = {
     PLAIN: "org.apache.kafka.common.security.plain.PlainLoginModule",
     **dict.fromkeys(HASHES, "org.apache.kafka.common.security.scram.ScramLoginModule"),
     OAUTHBEARER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    GSSAPI: "com.sun.security.auth.module.Krb5LoginModule",
 }
 USER_PREFIX = "user_"
 _NONCE_BYTES = 24
@@ -42,7 +45,7 @@ SECRET_BYTES = 32
 _CALLBACKS = "sasl.server.callback.handler.class"
 
 # Kafka's order is that of a hash table of Java.
-_BUCKETS = {"SCRAM-SHA-256": 6, OAUTHBEARER: 8}
+_BUCKETS = {GSSAPI: 3, "SCRAM-SHA-256": 6, OAUTHBEARER: 8}
 
 
 class Offer:
@@ -51,6 +54,7 @@ class Offer:
     __slots__ = (
         "_find",
         "_find_token",
+        "_kerberos",
         "_max_reauth_ms",
         "_now_ms",
         "_own_secret",
@@ -73,11 +77,12 @@ class Offer:
         tell: Callable[[str], object],
         open_keys: OpenKeys,
         find_token: FindToken | None = None,
+        open_acceptor: OpenAcceptor | None = None,
     ) -> None:
         """Reads the settings for `listener`. `random_bytes(n)` gives bytes that nobody can guess, `now_ms()` is the
         time since 1970, `tell` takes the reason why a token is refused, for the broker's log, and `open_keys` reads
-        the keys of who signs tokens. Without `find_token` there are no delegation tokens. Raises ConfigError, and
-        StartFailure where there are no keys."""
+        the keys of who signs tokens. Without `find_token` there are no delegation tokens. `open_acceptor` opens the
+        keytab of GSSAPI. Raises ConfigError, and StartFailure where there are no keys."""
         read = ListenerSettings(settings, listener)
         self._find = find
         self._find_token = find_token
@@ -100,6 +105,12 @@ class Offer:
         self._max_reauth_ms: dict[str, int] = {
             name: read.value("connections.max.reauth.ms", name) for name in self.mechanisms
         }
+        self._kerberos: Callable[[], Gssapi] | None = None
+        if GSSAPI in options:
+            from pykafkad.sasl import kerberos_settings
+
+            assert open_acceptor is not None
+            self._kerberos = kerberos_settings.exchanges(read, options[GSSAPI], open_acceptor)
         self._validate: Validate | None = None
         if OAUTHBEARER in options:
             # The last: whatever is wrong with the settings, no keys are opened that nobody closes.
@@ -107,7 +118,7 @@ class Offer:
 
             self._validate = token_rules.validator(read, options[OAUTHBEARER], now_ms, open_keys)
 
-    def exchange(self, mechanism: str) -> Plain | Scram | OAuthBearer:
+    def exchange(self, mechanism: str) -> Plain | Scram | OAuthBearer | Gssapi:
         """A new exchange of one of the `mechanisms`."""
         if mechanism == PLAIN:
             return Plain(self._passwords)
@@ -116,6 +127,9 @@ class Offer:
 
             assert self._validate is not None
             return OAuthBearer(self._validate, self._tell)
+        if mechanism == GSSAPI:
+            assert self._kerberos is not None
+            return self._kerberos()
         find, find_token = self._find, self._find_token
         nonce = self._random_bytes(_NONCE_BYTES).hex()
         # Once the cluster has one, it is the same at all listeners and after each start.
@@ -143,10 +157,8 @@ def _refuse_unknown(read: ListenerSettings, mechanism: str) -> None:
     """Raises ConfigError for a mechanism that is not offered."""
     if mechanism in MECHANISMS:
         return
-    is_default = not read.is_given("sasl.enabled.mechanisms")
     raise ConfigError(
-        f"{read.name('sasl.enabled.mechanisms')}: {mechanism}{' (the default)' if is_default else ''} is not offered "
-        f"yet; use some of {', '.join(MECHANISMS)}"
+        f"{read.name('sasl.enabled.mechanisms')}: {mechanism} is not offered; use some of {', '.join(MECHANISMS)}"
     )
 
 

@@ -22,6 +22,7 @@ class Plain:
     expires_ms = None
     """A password does not expire."""
 
+    may_block = False
     is_by_token = False
     """Delegation tokens log in by SCRAM."""
 

@@ -66,6 +66,8 @@ class Scram:
         "user",
     )
 
+    may_block = False
+
     def __init__(
         self,
         mechanism: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.planted.plant import Plant
 
+FUZZ = ("tests/fuzz/test_logins.py",)
 PLAIN = ("tests/sasl/test_plain.py",)
 SCRAM = ("tests/sasl/test_scram.py",)
 JAAS = ("tests/sasl/test_jaas.py",)
@@ -17,6 +18,13 @@ LOGIN_SETTINGS = ("tests/server/test_login_settings.py",)
 USERS = ("tests/cli/test_users.py",)
 
 PLANTS = (
+    Plant(
+        "a first message of three fields surprises the broker",
+        "sasl/scram.py",
+        'if len(fields) < 4 or fields[0] != "n":',
+        'if len(fields) < 3 or fields[0] != "n":',
+        FUZZ,
+    ),
     Plant(
         "any password is right",
         "sasl/plain.py",

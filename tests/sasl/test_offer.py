@@ -26,10 +26,17 @@ def no_keys(endpoint: Any) -> Any:
     raise AssertionError(endpoint)
 
 
+def no_keytab(keytab: str | None, principal: str) -> Any:
+    """And none offers GSSAPI."""
+    raise AssertionError(principal)
+
+
 def offer(values: dict[str, str]) -> Offer:
     """What these settings offer at the listener X."""
     settings = config.Settings.from_properties({name: (text, "test") for name, text in values.items()})
-    return Offer(settings, "X", lambda mechanism, user: None, os.urandom, lambda: NOW_MS, print, no_keys)
+    return Offer(
+        settings, "X", lambda mechanism, user: None, os.urandom, lambda: NOW_MS, print, no_keys, None, no_keytab
+    )
 
 
 def test_a_listener_may_have_settings_of_its_own() -> None:
@@ -110,7 +117,11 @@ _PLAIN_ON = {"sasl.enabled.mechanisms": "PLAIN", JAAS: f'{PLAIN} required user_a
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({}, r"sasl.enabled.mechanisms: GSSAPI \(the default\) is not offered yet; use some of PLAIN, SCRAM-SHA-256"),
+        (
+            {},
+            r"listener.name.x.gssapi.sasl.jaas.config: is not set, and GSSAPI, the default of sasl.enabled.mechanisms, "
+            "needs it; set it to: com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true",
+        ),
         (
             {"sasl.enabled.mechanisms": "OAUTHBEARER"},
             f"{OAUTH_JAAS}: is not set, and Kafka does not start without it; set it to: {OAUTH} required;",
@@ -133,7 +144,7 @@ _PLAIN_ON = {"sasl.enabled.mechanisms": "PLAIN", JAAS: f'{PLAIN} required user_a
         ({"sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms: names no mechanism"),
         (
             {"sasl.enabled.mechanisms": "PLAIN", "listener.name.x.sasl.enabled.mechanisms": "plain"},
-            r"listener.name.x.sasl.enabled.mechanisms: plain is not offered yet",
+            r"listener.name.x.sasl.enabled.mechanisms: plain is not offered; use some of PLAIN, SCRAM-SHA-256",
         ),
         (
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{PLAIN} required user_a="hunter2";'},

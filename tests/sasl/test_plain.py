@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pykafkad.sasl.plain import Plain
-from pykafkad.sasl.step import DONE, REFUSED
+from pykafkad.sasl.step import DONE, REFUSED, Step
 from tests.seeds import examples, seed_of_the_code
 
 USERS = {"alice": b"secret", "björn": "pässword".encode(), "empty": b""}
@@ -24,7 +24,7 @@ USERS = {"alice": b"secret", "björn": "pässword".encode(), "empty": b""}
 def test_a_user_with_the_right_password_logs_in(token: bytes, user: str) -> None:
     """With no other authorization id than its own name."""
     exchange = Plain(USERS)
-    assert exchange.step(token) == (DONE, b"", None) and exchange.user == user
+    assert exchange.step(token) == Step(DONE, b"", None) and exchange.user == user
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_user_with_the_right_password_logs_in(token: bytes, user: str) -> None
 def test_others_are_refused_with_kafkas_words(token: bytes, problem: str) -> None:
     """A wrong name and a wrong password alike."""
     exchange = Plain(USERS)
-    assert exchange.step(token) == (REFUSED, b"", problem) and exchange.user == ""
+    assert exchange.step(token) == Step(REFUSED, b"", problem) and exchange.user == ""
 
 
 def test_random_tokens_never_log_in() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pykafkad.sasl import scram
 from pykafkad.sasl.scram import HASHES, TOKEN_BYTES_MAX, Scram, credential, usual_salt
-from pykafkad.sasl.step import DONE, GOES_ON, REFUSED
+from pykafkad.sasl.step import DONE, GOES_ON, REFUSED, Step
 from tests.sasl.client import ScramClient
 from tests.seeds import examples, sampled, seed_of_the_code
 
@@ -48,9 +48,9 @@ def test_the_vectors_of_the_rfcs(hash_name: str, monkeypatch: pytest.MonkeyPatch
     known = credential("of the RFC", "pencil", base64.b64decode(salt), 4096)
     server = Scram("of the RFC", {"user": known}.get, server_nonce, SECRET)
     step = server.step(f"n,,n=user,r={client_nonce}".encode())
-    assert step == (GOES_ON, f"r={client_nonce}{server_nonce},s={salt},i=4096".encode(), None)
+    assert step == Step(GOES_ON, f"r={client_nonce}{server_nonce},s={salt},i=4096".encode(), None)
     step = server.step(f"c=biws,r={client_nonce}{server_nonce},p={proof}".encode())
-    assert step == (DONE, f"v={signature}".encode(), None)
+    assert step == Step(DONE, f"v={signature}".encode(), None)
     assert server.user == "user"
 
 
@@ -71,7 +71,7 @@ def test_a_wrong_password_and_an_unknown_user_are_refused_alike(mechanism: str, 
     client = ScramClient(HASHES[mechanism], user, password)
     step = server.step(client.first())
     assert step.outcome == GOES_ON
-    assert server.step(client.final(step.token)) == (REFUSED, b"", None)
+    assert server.step(client.final(step.token)) == Step(REFUSED, b"", None)
 
 
 def test_a_salt_of_ours_looks_like_one_of_kafkas_tools() -> None:
@@ -138,7 +138,7 @@ def test_the_keys_of_an_unknown_user_open_nothing(monkeypatch: pytest.MonkeyPatc
 )
 def test_other_first_messages_are_refused(first: bytes) -> None:
     """Whether they break the grammar, or ask for what is not offered."""
-    assert exchange(alice="secret").step(first) == (REFUSED, b"", None)
+    assert exchange(alice="secret").step(first) == Step(REFUSED, b"", None)
 
 
 def test_somebody_elses_authorization_id_is_refused() -> None:
@@ -176,14 +176,14 @@ def test_other_final_messages_are_refused(right: bytes, wrong: bytes) -> None:
     client = ScramClient("sha256", "alice", "secret")
     final = client.final(server.step(client.first()).token)
     assert right in final
-    assert server.step(final.replace(right, wrong, 1)) == (REFUSED, b"", None)
+    assert server.step(final.replace(right, wrong, 1)) == Step(REFUSED, b"", None)
 
 
 @pytest.mark.parametrize("wrong", [{"header": "y,,"}, {"header": "n,a=bob,"}, {"header": ""}, {"more_nonce": "x"}])
 def test_a_right_proof_of_something_else_is_refused(wrong: dict[str, str]) -> None:
     """Of another channel, or of a nonce that only begins as ours (CVE-2024-56128)."""
     server, client = exchange(alice="secret"), ScramClient("sha256", "alice", "secret")
-    assert server.step(client.final(server.step(client.first()).token, **wrong)) == (REFUSED, b"", None)
+    assert server.step(client.final(server.step(client.first()).token, **wrong)) == Step(REFUSED, b"", None)
 
 
 def test_no_bit_of_a_final_message_may_change() -> None:
