@@ -7,6 +7,8 @@ SASL_PLAINTEXT, where alice, bob and carol log in with passwords and tokens.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import time
 from base64 import b64encode
 from collections.abc import Iterator
@@ -378,6 +380,10 @@ def test_kafkas_tool_makes_and_uses_a_token(
         ),
         lambda code: code == 0,
     )
+    # A command of pykafkad's takes the same file.
+    command = [sys.executable, "-m", "pykafkad", "topics", "-b", broker.bootstrap, "--client-config", token, "list"]
+    ours = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ours.returncode, ours.stderr) == (0, "")
     assert token_id in run("delegation-tokens", bob, "--describe", "--owner-principal", "User:bob")
     run("delegation-tokens", bob, "--renew", "--renew-time-period", "-1", "--hmac", hmac)
     run("delegation-tokens", bob, "--expire", "--expiry-time-period", "-1", "--hmac", hmac)

@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,54 @@ def test_nobody_gives_keys() -> None:
     """A broker does not start then either."""
     with pytest.raises(StartFailure, match="Connection refused"):
         opened("http://127.0.0.1:1/keys")
+
+
+def drip(beginning: bytes) -> tuple[Any, threading.Event]:
+    """An answer that goes on byte by byte until the event says that the client has gone, or for a minute."""
+    gone = threading.Event()
+
+    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+        try:
+            handler.wfile.write(beginning)
+            for _ in range(1200):
+                handler.wfile.write(b"x")
+                time.sleep(0.05)
+        except OSError:
+            gone.set()
+
+    return answer, gone
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize("beginning", [b"HT", OK + b"X-", OK + b"\r\n", OK + b"Content-Length: 9999\r\n\r\n"])
+@pytest.mark.parametrize("is_https", [False, True])
+def test_an_issuer_that_drips_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beginning: bytes, is_https: bool
+) -> None:
+    """The time counts for the whole answer, not for each byte; the thread ends, and its connection."""
+    # Enough for a handshake while others use the processors: without one nothing is answered.
+    monkeypatch.setattr(jwks_source, "FETCH_SECONDS", 2)
+    certificates.provide(str(tmp_path), [])
+    trust = str(tmp_path / certificates.CA_FILE) if is_https else None
+    answer, gone = drip(beginning)
+    with serving(answer, tmp_path / certificates.BROKER_FILE if is_https else None) as url:
+        fetch = jwks_source._Fetch(Endpoint(url, None, trust, 1, 1, 1), time.monotonic)
+        with pytest.raises(TimeoutError, match="it took more than 2 s"):
+            fetch()
+        assert gone.wait(30)
+
+
+def test_the_keys_of_a_broker_that_waits_for_ever_hold_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left of the attempts that came to nothing."""
+    monkeypatch.setattr(jwks_source, "FETCH_SECONDS", 0.2)
+    answer, _ = drip(OK)
+    with serving(answer) as url:
+        for _ in range(3):
+            with pytest.raises(StartFailure, match="it took more than"):
+                opened(url)
+        for thread in threading.enumerate():
+            if thread.name == "offload":
+                thread.join(30)
+                assert not thread.is_alive()

@@ -5,7 +5,8 @@ by SCRAM as the owner. Only a caller that is authenticated by SASL or by a TLS c
 token: any other gets DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, and the answer names the owner that the token would have.
 Renewers are of the type User, or the request is INVALID_PRINCIPAL_TYPE. Without `delegation.token.secret.key` it is
 DELEGATION_TOKEN_AUTH_DISABLED. An owner with a name and no type is UNKNOWN_SERVER_ERROR, as in Kafka, and the answer
-names nobody.
+names nobody. Beyond the limits of pykafkad's own, `pykafkad.delegation.tokens.max` and that of one owner, it is
+POLICY_VIOLATION.
 
 Gaps: none.
 """

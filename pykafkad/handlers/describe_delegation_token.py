@@ -19,14 +19,16 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.handlers.context import Context
 
 (_DESCRIBE,) = RULES["DescribeDelegationToken"]
 _FIRST_WITH_REQUESTER = 3
 
 
-def handle(ctx: Context, request: messages.DescribeDelegationTokenRequest) -> object:
-    """The tokens, in no particular order."""
+def handle(ctx: Context, request: messages.DescribeDelegationTokenRequest) -> Generator[None, None, object]:
+    """The tokens, in no particular order. Yields between them: there may be many."""
     response = messages.DescribeDelegationTokenResponse
     if not token_requests.may_ask(ctx):
         return response(error_code=errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
@@ -36,7 +38,7 @@ def handle(ctx: Context, request: messages.DescribeDelegationTokenRequest) -> ob
     owners = None
     if request.owners is not None:
         owners = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
-    tokens = delegation_tokens.describe(
+    tokens = yield from delegation_tokens.describe(
         ctx.metadata,
         secret,
         ctx.principal,

@@ -16,7 +16,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Generator
     from random import Random
 
     from pykafkad.config import Settings
@@ -54,7 +54,8 @@ def is_expired(token: Token, now_ms: int) -> bool:
 
 
 class TokensByHmac:
-    """Finds the tokens of an image by their HMACs."""
+    """Finds the tokens of an image by their HMACs. A token's HMAC is computed once: when somebody asks for the first
+    time after it came."""
 
     __slots__ = ("_hmacs", "_ids", "_image", "_secret")
 
@@ -63,16 +64,26 @@ class TokensByHmac:
         self._secret = secret
         self._hmacs: dict[str, bytes] = {}
         self._ids: dict[bytes, str] = {}
+        image.changed_tokens = dict.fromkeys(image.delegation_tokens)
+
+    def follow(self) -> Generator[None, None, None]:
+        """Learn of the tokens that came and went; yields after each."""
+        changed = self._image.changed_tokens
+        while changed:
+            token_id, _ = changed.popitem()
+            if token_id not in self._image.delegation_tokens:
+                self._ids.pop(self._hmacs.pop(token_id, b""), None)
+            elif token_id not in self._hmacs:
+                hmac = self._hmacs[token_id] = hmac_of(self._secret, token_id)
+                self._ids[hmac] = token_id
+            yield
 
     def find(self, hmac: bytes) -> Token | None:
         """The token with this HMAC."""
-        tokens = self._image.delegation_tokens
-        if tokens.keys() != self._hmacs.keys():
-            known = self._hmacs
-            self._hmacs = {token_id: known.get(token_id) or hmac_of(self._secret, token_id) for token_id in tokens}
-            self._ids = {hmac: token_id for token_id, hmac in self._hmacs.items()}
+        for _ in self.follow():
+            pass
         token_id = self._ids.get(hmac)
-        return None if token_id is None else tokens[token_id]
+        return None if token_id is None else self._image.delegation_tokens[token_id]
 
 
 def refusal(image: Image, settings: Settings) -> int:
@@ -95,6 +106,8 @@ def create(
     answer.error_code = refusal(image, settings)
     if answer.error_code == errors.NONE and any(kind != USER for kind, _ in event.renewers):
         answer.error_code = errors.INVALID_PRINCIPAL_TYPE
+    if answer.error_code == errors.NONE and _are_too_many(":".join(event.owner), image, settings):
+        answer.error_code = errors.POLICY_VIOLATION
     if answer.error_code != errors.NONE:
         return [], answer
     life_ms = settings.delegation_token_max_lifetime_ms
@@ -121,6 +134,15 @@ def create(
     answer.token_id = token.token_id
     answer.hmac = hmac_of(settings.delegation_token_secret_key, token.token_id)
     return records, answer
+
+
+def _are_too_many(owner: str, image: Image, settings: Settings) -> bool:
+    """Whether there are as many tokens, of the owner or in all, as there may be. Kafka has no such limits; its clients
+    know the error from policies."""
+    return (
+        len(image.delegation_tokens) >= settings.pykafkad_delegation_tokens_max
+        or image.delegation_token_counts.get(owner, 0) >= settings.pykafkad_delegation_tokens_max_per_owner
+    )
 
 
 def renew(
@@ -177,14 +199,19 @@ def describe(
     owners: Collection[str] | None,
     may_see: Callable[[Token], bool],
     names_requester: bool,
-) -> list[Described]:
+) -> Generator[None, None, list[Described]]:
     """The tokens that concern one of `owners` (None: all), as far as `asking` may know of them: those that it owns, has
-    asked for or may renew, and others where `may_see` says so."""
+    asked for or may renew, and others where `may_see` says so. Yields after each token that there is."""
     found = []
-    for token in image.delegation_tokens.values():
+    for token_id in list(image.delegation_tokens):
+        token = image.delegation_tokens.get(token_id)
+        if token is None:
+            # It has ended meanwhile.
+            continue
         concerned = {token.owner, token.requester, *token.renewers}
         if (owners is None or not concerned.isdisjoint(owners)) and (asking in concerned or may_see(token)):
             found.append(_described(token, hmac_of(secret, token.token_id), names_requester))
+        yield
     return found
 
 

@@ -194,34 +194,10 @@ class _Fetch:
         self._now = now
 
     def __call__(self) -> bytes:
-        """Raises OSError (of which URLError is one) or ValueError."""
-        import http.client
-        import ssl
-        import urllib.error
-        import urllib.request as request
+        """Raises OSError or ValueError; a thread has ended with it when nobody waits for it any more."""
+        from pykafkad.server import http_fetch
 
-        deadline = self._now() + FETCH_SECONDS
-        opener = request.OpenerDirector()
-        handlers: list[request.BaseHandler] = [request.HTTPHandler(), request.HTTPRedirectHandler()]
-        if self._endpoint.url.lower().startswith("https:"):
-            context = ssl.create_default_context(cafile=self._endpoint.trust_path)
-            handlers = [request.HTTPSHandler(context=context), request.HTTPRedirectHandler()]
-        handlers += [request.HTTPErrorProcessor(), request.HTTPDefaultErrorHandler(), request.UnknownHandler()]
-        for each in handlers:
-            opener.add_handler(each)
-        data = b""
-        try:
-            with opener.open(self._endpoint.url, timeout=FETCH_SECONDS) as response:
-                while len(data) <= BYTES_MAX and (more := response.read1(BYTES_MAX)):
-                    data += more
-                    if self._now() > deadline:
-                        raise _too_late()
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise ValueError(f"its answer is {error.code}") from None
-        except http.client.HTTPException as error:
-            raise ValueError(f"it does not speak HTTP: {error!r}") from None
-        return data
+        return http_fetch.get(self._endpoint.url, self._endpoint.trust_path, BYTES_MAX, FETCH_SECONDS, self._now)
 
 
 def parsed(data: bytes) -> list[Key]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,18 @@ from pykafkad.cli import client, reach
 from pykafkad.cli.commands import main
 from pykafkad.cli.login import Login
 from pykafkad.cli.output import Failure
+from pykafkad.sasl.scram import Scram, Token, credential
+from pykafkad.sasl.step import DONE
 from pykafkad.testing import Broker
+from pykafkad.wire import messages
+from tests.cli.test_users import Client
 
+# kafka-python reads its schemas with what Python 3.11 warns of.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:open_text is deprecated:DeprecationWarning"),
+]
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 VERSIONS = b"\0\0\0\x06pkaf\0\0"
 
 
@@ -117,6 +129,13 @@ def test_a_refused_login_is_named(answers: tuple[bytes, ...], reason: str | None
             assert reason in str(caught.value) and address in str(caught.value)
 
 
+def token_scram(**config: str) -> Any:
+    """A login by a token, as a command makes it."""
+    from pykafkad.cli.token_scram import TokenScram
+
+    return TokenScram(**config)
+
+
 def properties(path: Path, **values: str) -> str:
     file = path / "client.properties"
     file.write_text("".join(f"{name.replace('_', '.')}={value}\n" for name, value in values.items()))
@@ -145,3 +164,71 @@ def test_a_mechanism_that_commands_do_not_know(tmp_path: Path, capsys: pytest.Ca
     file = properties(tmp_path, security_protocol="SASL_PLAINTEXT", sasl_mechanism="GSSAPI", sasl_username="a")
     assert main(["topics", "-b", "127.0.0.1:1", "list", "--client-config", file]) == 2
     assert "sasl.mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, not GSSAPI" in capsys.readouterr().err
+
+
+def test_a_delegation_token_logs_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As Kafka's tools take it: by SCRAM, its id as the name, its HMAC as the password. kafka-python logs in by
+    passwords again afterwards."""
+    settings = {"delegation.token.secret.key": "hunter2"}
+    with Broker(users={"alice": "secret"}, topics=["orders"], settings=settings) as broker:
+        peer = Client(int(broker.bootstrap.rpartition(":")[2]))
+        assert peer.log_in("PLAIN", "secret")[-1].error_code == 0
+        token = peer.ask(messages.CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
+        peer.close()
+        hmac = b64encode(bytes(token.hmac)).decode()
+        command = ["topics", "-b", broker.bootstrap, "list", "--client-config"]
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            for password, option, code in (
+                (hmac, 'tokenauth="true"', 0),
+                (hmac, "tokenauth=TRUE", 0),
+                (hmac[::-1], "tokenauth=true", 1),
+                (hmac, "tokenauth=yes", 1),
+                (hmac, "", 1),
+            ):
+                login = f'username="{token.token_id}" password="{password}" {option};'
+                file = properties(
+                    tmp_path,
+                    security_protocol="SASL_PLAINTEXT",
+                    sasl_mechanism=mechanism,
+                    sasl_jaas_config=f"{SCRAM_MODULE} required {login}",
+                )
+                assert main([*command, file]) == code
+                shown = capsys.readouterr()
+                assert ("orders" in shown.out) == (code == 0) and password not in shown.err
+        file = properties(
+            tmp_path,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="SCRAM-SHA-256",
+            sasl_username="alice",
+            sasl_password="secret",
+        )
+        assert main([*command, file]) == 0
+
+
+@pytest.mark.parametrize("name", ["alice", "a=b,c"])
+def test_a_token_is_shown_as_scram_has_it(name: str) -> None:
+    """The other side is the broker's machine; one that does not know the token is found out."""
+    token = Token(credential("SCRAM-SHA-256", "hmac", b"salt", 4096), "owner", None)
+    for knows in (True, False):
+        found = token if knows else token._replace(credential=token.credential._replace(server_key=b"x" * 32))
+        server = Scram("SCRAM-SHA-256", lambda user: None, "nonce", b"", {name: found}.get)
+        client = token_scram(sasl_mechanism="SCRAM-SHA-256", sasl_plain_username=name, sasl_plain_password="hmac")
+        client.receive(server.step(client.auth_bytes()).token)
+        assert not client.is_done()
+        step = server.step(client.auth_bytes())
+        assert (step.outcome, server.user, server.is_by_token) == (DONE, "owner", True)
+        if knows:
+            client.receive(step.token)
+            assert client.is_done() and client.is_authenticated()
+        else:
+            with pytest.raises(ValueError, match="its signature is wrong"):
+                client.receive(step.token)
+
+
+@pytest.mark.parametrize("answer", ["r=x,s=c2FsdA==,i=4096", "r=NONCE,s=c2FsdA==,i=0", "r=NONCE,s=c2FsdA==,i=1000001"])
+def test_a_broker_that_asks_for_too_much(answer: str) -> None:
+    """A nonce of its own alone, or more iterations than anybody has."""
+    client = token_scram(sasl_mechanism="SCRAM-SHA-256", sasl_plain_username="id", sasl_plain_password="hmac")
+    nonce = client.auth_bytes().decode().split(",")[3].removeprefix("r=")
+    with pytest.raises(ValueError, match="its nonce or its number of iterations"):
+        client.receive(answer.replace("NONCE", nonce).encode())

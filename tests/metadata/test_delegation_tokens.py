@@ -231,8 +231,60 @@ def test_expired_tokens_are_removed_a_bounded_number_at_a_time(monkeypatch):
     assert set(cluster.image.delegation_tokens) == {kept}
 
 
+def rows_of(steps):
+    """What a generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_an_owner_and_all_together_have_a_limit():
+    cluster = Cluster(
+        delegation_token_secret_key=SECRET,
+        pykafkad_delegation_tokens_max="3",
+        pykafkad_delegation_tokens_max_per_owner="2",
+    )
+    hmacs = [create(cluster).hmac for _ in range(2)]
+    assert create(cluster).error_code == errors.POLICY_VIOLATION
+    assert create(cluster, owner=BOB).error_code == 0
+    assert create(cluster, owner=BOB).error_code == errors.POLICY_VIOLATION
+    # Who renews has none more, and who ends one has room.
+    assert renew(cluster, hmacs[0]) == (0, DAY_MS)
+    assert expire(cluster, hmacs[0]) == (0, 0)
+    assert create(cluster, owner=BOB).error_code == 0
+    assert cluster.image.delegation_token_counts == {"User:alice": 1, "User:bob": 2}
+    again = Cluster(cluster.disk, delegation_token_secret_key=SECRET)
+    assert again.image.delegation_token_counts == {"User:alice": 1, "User:bob": 2}
+
+
+def test_the_hmacs_of_many_tokens_are_computed_step_by_step(monkeypatch):
+    """After a start a controller knows none; another request may be served after each."""
+    cluster = enabled()
+    for _ in range(5):
+        last = create(cluster).hmac
+    made = []
+    real = delegation_tokens.hmac_of
+    monkeypatch.setattr(delegation_tokens, "hmac_of", lambda *given: made.append(given) or real(*given))
+    tokens = delegation_tokens.TokensByHmac(cluster.image, SECRET)
+    assert [len(made) for _ in tokens.follow()] == [1, 2, 3, 4, 5]
+    assert tokens.find(last) is not None and len(made) == 5
+    expire(cluster, last)
+    assert tokens.find(last) is None and len(tokens._ids) == len(tokens._hmacs) == 4
+
+
+def test_a_description_goes_on_when_a_token_ends_meanwhile():
+    cluster = enabled()
+    hmacs = [create(cluster).hmac for _ in range(3)]
+    steps = delegation_tokens.describe(cluster.image, SECRET, "User:alice", None, lambda token: False, True)
+    next(steps)
+    expire(cluster, hmacs[2])
+    assert len(rows_of(steps)) == 2
+
+
 def described(cluster, asking, owners=None, may_see=lambda token: False):
-    rows = delegation_tokens.describe(cluster.image, SECRET, asking, owners, may_see, names_requester=True)
+    rows = rows_of(delegation_tokens.describe(cluster.image, SECRET, asking, owners, may_see, names_requester=True))
     assert all(row.hmac == delegation_tokens.hmac_of(SECRET, row.token_id) for row in rows)
     return {row.token_id for row in rows}
 
@@ -255,7 +307,7 @@ def test_who_owns_renews_or_asked_for_a_token_sees_it():
 def test_a_description_has_all_of_a_token():
     cluster = enabled()
     made = create(cluster, owner=("User", "b:c"), renewers=[BOB, ("User", "")])
-    (row,) = delegation_tokens.describe(cluster.image, SECRET, "User:alice", None, lambda token: False, True)
+    (row,) = rows_of(delegation_tokens.describe(cluster.image, SECRET, "User:alice", None, lambda token: False, True))
     assert (row.principal_type, row.principal_name) == ("User", "b:c")
     assert (row.token_requester_principal_type, row.token_requester_principal_name) == ALICE
     assert (row.issue_timestamp, row.expiry_timestamp, row.max_timestamp) == (

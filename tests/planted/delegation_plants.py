@@ -49,8 +49,15 @@ PLANTS = (
     Plant(
         "the HMAC of a token that has ended is still known",
         "metadata/delegation_tokens.py",
-        "if tokens.keys() != self._hmacs.keys():",
-        "if not tokens.keys() <= self._hmacs.keys():",
+        "if token_id not in self._image.delegation_tokens:",
+        "if False:",
+        RULES,
+    ),
+    Plant(
+        "an owner may have one token too many",
+        "metadata/delegation_tokens.py",
+        "get(owner, 0) >= settings.pykafkad_delegation_tokens_max_per_owner",
+        "get(owner, 0) > settings.pykafkad_delegation_tokens_max_per_owner",
         RULES,
     ),
     Plant(
