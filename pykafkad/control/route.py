@@ -15,6 +15,9 @@ from pykafkad.testing.operations import Operations
 
 JSON = "application/json"
 
+MOST_STREAMS = 8
+"""So many event streams may be read at a time."""
+
 MOST_WAITS = 8
 """So many requests may wait at a time; others would find no thread."""
 
@@ -24,6 +27,14 @@ class Content(NamedTuple):
 
     type: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Stream(NamedTuple):
+    """An answer that comes in parts, as they are there. `parts(is_gone)` may ask whether its client has gone."""
+
+    type: str
+    parts: Callable[[Callable[[], bool]], Iterator[bytes]]
 
 
 class Control:
@@ -38,13 +49,16 @@ class Control:
         """For `faults`, and for what is done in several steps."""
         self.going_back = threading.Lock()
         """For what changes the state of everything: once at a time."""
-        self.is_closing = False
+        self.closing = threading.Event()
+        """Set once the API ends."""
         self.waits = 0
         """How many requests wait."""
+        self.streams = 0
+        """How many event streams are read."""
 
     def check_open(self) -> None:
         """Raises ApiError once the API ends."""
-        if self.is_closing:
+        if self.closing.is_set():
             raise self.ended()
 
     def ended(self) -> ApiError:
@@ -62,6 +76,20 @@ class Control:
                 self.faults[self._next_fault] = fault
                 self._next_fault += 1
         return self.faults
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """While a stream is read. Raises ApiError if too many are."""
+        with self.lock:
+            if self.streams >= MOST_STREAMS:
+                allowed = f"{MOST_STREAMS} at a time"
+                raise ApiError(TOO_MANY, f"{self.streams} event streams are read already", "", allowed)
+            self.streams += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.streams -= 1
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -94,3 +122,5 @@ class Route(NamedTuple):
     status: int = 200
     is_open: bool = False
     """Whether it is answered without a token."""
+    is_file: bool = False
+    """Whether it is a part of the page, which nobody needs to be told of."""

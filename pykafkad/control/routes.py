@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pykafkad
-from pykafkad.control import fault_calls, schemas, state_calls, status_calls, topic_calls, wait_calls
+from pykafkad.control import fault_calls, page_calls, schemas, state_calls, status_calls, topic_calls, wait_calls
 from pykafkad.control.api_errors import NOT_ALLOWED, NOT_FOUND, ApiError
 from pykafkad.control.route import JSON, Content, Control, Route
 from pykafkad.testing.options import unknown
@@ -56,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     *wait_calls.ROUTES,
     *fault_calls.ROUTES,
     *state_calls.ROUTES,
+    *page_calls.ROUTES,
 )
 
 _PATTERNS = [
@@ -79,14 +80,14 @@ def find(method: str, path: str) -> tuple[Route, dict[str, str]]:
         methods.append(row.method)
     if methods:
         raise ApiError(NOT_ALLOWED, f"{method} is not done here", path, ", ".join(methods))
-    paths = dict.fromkeys(row.path for row in ROUTES)
+    paths = dict.fromkeys(row.path for row in ROUTES if not row.is_file)
     raise ApiError(NOT_FOUND, unknown("path", path, paths), "path", ", ".join(paths))
 
 
 def openapi() -> dict[str, Any]:
     """The table as OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
-    for row in ROUTES:
+    for row in (each for each in ROUTES if not each.is_file):
         paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
     return {
         "openapi": "3.1.0",

@@ -17,7 +17,7 @@ Schema = Mapping[str, Any]
 KEYWORDS = frozenset(
     (
         "type", "description", "default", "enum", "minimum", "exclusiveMinimum", "maximum", "maxLength", "maxItems",
-        "minItems", "items", "properties", "required", "additionalProperties",
+        "minItems", "items", "properties", "required", "additionalProperties", "maxProperties",
     )
 )  # fmt: skip
 
@@ -96,7 +96,18 @@ def record(properties: Mapping[str, Schema], description: str = "", optional: tu
 
 def _of(kind: str, description: str, more: Mapping[str, Any]) -> Schema:
     assert more.keys() <= KEYWORDS
-    return {"type": kind, **({"description": description} if description else {}), **more}
+    return {"type": kind, **({"description": description} if description else {}), **_limits(kind, more), **more}
+
+
+def _limits(kind: str, more: Mapping[str, Any]) -> Schema:
+    """Those that hold where a schema sets none of its own."""
+    if kind == "string" and "enum" not in more:
+        return {"maxLength": MOST_CHARACTERS}
+    if kind in ("integer", "number"):
+        return {"maximum": MOST, **({} if "exclusiveMinimum" in more else {"minimum": -MOST})}
+    if kind == "array":
+        return {"maxItems": MOST_ITEMS}
+    return {"maxProperties": MOST_ITEMS} if isinstance(more.get("additionalProperties"), Mapping) else {}
 
 
 def checked(schema: Schema, value: Any, where: str) -> Any:
@@ -158,8 +169,9 @@ def _checked_list(schema: Schema, value: list[Any], where: str) -> list[Any]:
 def _checked_object(schema: Schema, value: dict[str, Any], where: str) -> dict[str, Any]:
     properties, rest = schema.get("properties", {}), schema["additionalProperties"]
     found = {name: each["default"] for name, each in properties.items() if "default" in each}
-    if len(value) > MOST_ITEMS:
-        raise ApiError(400, f"an object of {len(value)} names", where, f"at most {MOST_ITEMS} names")
+    most = schema.get("maxProperties", MOST_ITEMS)
+    if len(value) > most:
+        raise ApiError(400, f"an object of {len(value)} names", where, f"at most {most} names")
     for name, each in value.items():
         inner = f"{where}.{name}"
         if name in properties:

@@ -31,6 +31,7 @@ class ServedBroker(BrokerLoop):
 
     def __init__(self) -> None:
         super().__init__(AdvancingClock())
+        self.keep_timeline()
         self._thread = threading.current_thread()
         self._serves = False
 
@@ -120,6 +121,10 @@ class ServedControl:
 
     @property
     def words(self) -> dict[str, str]:
-        """What the readiness line tells of it: where it is, and a token that nobody knows yet."""
-        token = {"control.token": self._server.token} if self._is_token_new else {}
-        return {"control": self._server.url, **token}
+        """What the readiness line tells of it: where it is, a token that nobody knows yet, and its page."""
+        url = self._server.url
+        if not self._is_token_new:
+            return {"control": url, "control.page": f"{url}/"}
+        token = self._server.token
+        # What stands behind the # is never sent to a server: the page takes the token from there and removes it.
+        return {"control": url, "control.token": token, "control.page": f"{url}/#token={token}"}

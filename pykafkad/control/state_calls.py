@@ -70,9 +70,8 @@ def clear_trace(control: Control, _: dict[str, Any]) -> dict[str, Any]:
 def read_trace(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     """The last requests, decoded."""
     trace = control.operations.recorded()
-    found = trace.requests()
-    last = found[-given["limit"] :]
-    return {"is_on": trace.is_on, "requests": last, "left_out": len(found) - len(last)}
+    found, left_out = trace.last_requests(given["limit"])
+    return {"is_on": trace.is_on, "requests": found, "left_out": left_out}
 
 
 def report(control: Control, _: dict[str, Any]) -> Content:

@@ -7,7 +7,9 @@ from typing import Any
 from pykafkad.control import schemas, values
 from pykafkad.control.api_errors import NOT_FOUND, ApiError
 from pykafkad.control.route import Control, Route
+from pykafkad.testing import topics
 from pykafkad.testing.groups import DEAD
+from pykafkad.testing.records import Wanted
 from pykafkad.testing.topics import MANY_PARTITIONS
 
 TOPIC = schemas.record({"name": schemas.text(), "partitions": schemas.integer()})
@@ -38,8 +40,10 @@ def delete_topic(control: Control, given: dict[str, Any]) -> dict[str, Any]:
 def read_records(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     """What a topic holds now."""
     partition = None if given["partition"] < 0 else given["partition"]
-    found = control.operations.records(given["topic"], partition, committed_only=given["committed_only"])
-    return values.of_records(found, given["limit"])
+    offset = None if given["offset"] < 0 else given["offset"]
+    level = topics.level(given["committed_only"])
+    wanted = Wanted(partition, offset, given["limit"], given["last"], level)
+    return values.of_records(control.operations.find_records(given["topic"], wanted))
 
 
 def write_records(control: Control, given: dict[str, Any]) -> dict[str, Any]:
@@ -117,13 +121,15 @@ ROUTES = (
         "readRecords",
         "GET",
         "/topics/{topic}/records",
-        "what a topic, or one partition of it, holds now",
+        "what a topic, or one partition of it, holds now: the first records, those from an offset on, or the last ones",
         read_records,
         values.RECORDS,
         in_path=_IN_TOPIC,
         query={
             "partition": schemas.integer("-1: all", default=-1, minimum=-1),
             "committed_only": schemas.boolean("as a consumer with read_committed sees it", default=False),
+            "offset": schemas.integer("of the partition: from there on; -1: from the first on", default=-1, minimum=-1),
+            "last": schemas.boolean("the last ones by their timestamps in place of the first", default=False),
             "limit": schemas.integer("so many at most", default=values.LIMIT, minimum=1, maximum=values.LIMIT),
         },
     ),

@@ -11,7 +11,7 @@ from typing import Any
 from pykafkad.control import schemas
 from pykafkad.control.api_errors import ApiError
 from pykafkad.testing.groups import Group
-from pykafkad.testing.records import NewRecord, Record
+from pykafkad.testing.records import Found, NewRecord, Record
 from pykafkad.testing.waits import TIMEOUT_SECONDS
 
 MOST_BASE64 = 6 << 20
@@ -89,7 +89,7 @@ LIMIT = 10_000
 RECORDS = schemas.record(
     {
         "records": schemas.array(RECORD, "by partition and offset", maxItems=LIMIT),
-        "left_out": schemas.integer("records that there are beyond the limit"),
+        "left_out": schemas.integer("offsets beyond the limit: so many records at most"),
     }
 )
 
@@ -107,9 +107,10 @@ def of_record(record: Record) -> dict[str, Any]:
     }
 
 
-def of_records(records: list[Record], limit: int = LIMIT) -> dict[str, Any]:
+def of_records(found: Found) -> dict[str, Any]:
     """As `RECORDS`."""
-    return {"records": [of_record(each) for each in records[:limit]], "left_out": max(0, len(records) - limit)}
+    beyond = max(0, len(found.records) - LIMIT)
+    return {"records": [of_record(each) for each in found.records[:LIMIT]], "left_out": found.left_out + beyond}
 
 
 def _bytes(name: str, value: bytes | None) -> dict[str, str | None]:

@@ -8,7 +8,9 @@ from typing import Any
 from pykafkad.control import schemas, values
 from pykafkad.control.route import Control, Route
 from pykafkad.control.schemas import Schema
+from pykafkad.testing import topics
 from pykafkad.testing.operations import Operations
+from pykafkad.testing.records import Wanted
 
 _TOPIC = schemas.record({"topic": schemas.text(), "partitions": schemas.integer()})
 
@@ -21,10 +23,10 @@ def _topic(operations: Operations, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _records(operations: Operations, given: dict[str, Any]) -> dict[str, Any]:
-    found = operations.wait_for_records(
-        given["topic"], given["count"], given["timeout_seconds"], committed_only=given["committed_only"]
+    wanted = Wanted(limit=max(given["count"], values.LIMIT), isolation_level=topics.level(given["committed_only"]))
+    return values.of_records(
+        operations.wait_for_found(given["topic"], given["count"], given["timeout_seconds"], wanted)
     )
-    return values.of_records(found)
 
 
 def _group(operations: Operations, given: dict[str, Any]) -> dict[str, Any]:

@@ -95,6 +95,7 @@ def test_those_of_python_are_there_too(api, broker):
         ({"probability": 0}, "0 is out of range", "body.probability"),
         ({"versions": [1]}, "a list of 1", "body.versions"),
         ({"versions": [90, 91]}, "versions: Fetch has", ""),
+        ({"versions": [9, 5]}, "versions: (9, 5) is no version from 0 on, and no first and last one", ""),
         ({"kind": "answer", "error": "NO_SUCH"}, "there is no value 'NO_SUCH'", "body.error"),
     ],
 )

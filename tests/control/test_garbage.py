@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from pykafkad.control.page_calls import EVENTS_TYPE
 from pykafkad.control.routes import ROUTES
 
 NASTY = (
@@ -40,7 +41,7 @@ def example(schema, random):
     return simple.get(kind, random.choice((0, 1, 2, 2**31 - 1, 2**63 - 1)))
 
 
-@pytest.mark.parametrize("row", ROUTES, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [each for each in ROUTES if each.answer != EVENTS_TYPE], ids=lambda row: row.name)
 def test_no_request_meets_a_bug(row, api):
     """Fields of right and wrong kinds, extremes of both; parts of paths and of queries, too."""
     random = Random(row.name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from pykafkad.server.kafka_metrics import METRICS
+from pykafkad.testing import Broker
+from tests.control.http_client import Client
 
 _SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="[^"\\\n]*",?)*)\})? (-?\d+)')
 
@@ -60,3 +62,17 @@ def test_the_values_follow_what_happens(api, broker):
     assert after["kafka_server_socket_server_metrics_connection_count", None] >= 1
     assert after["kafka_server_kafkaserver_brokerstate", None] == 3
     assert after["pykafkad_unexpected_errors_total", None] == 0
+
+
+def test_messages_are_counted_as_they_come_in():
+    """Not as they are there: what is deleted was counted, what was there at the start of a broker was not."""
+    name = "kafka_server_brokertopicmetrics_messagesin_total", 'topic="orders"'
+    with Broker(control=True, topics=["orders"]) as own:
+        asked = Client(own.control_url, own.control_token)
+        own.produce("orders", "a", "b", "c")
+        own.restart()
+        assert samples(asked)[name] == 0
+        own.produce("orders", "d")
+        found = samples(asked)
+        assert found[name] == 1
+        assert found["kafka_log_log_logendoffset", 'topic="orders",partition="0"'] == 4

@@ -37,10 +37,13 @@ class Served:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.line = self.process.stdout.readline()
         found = re.fullmatch(
-            r"pykafkad ready with .*?control=(\S+)(?: control\.token=(\S+))? on 127\.0\.0\.1:(\d+)\n", self.line
+            r"pykafkad ready with .*?control=(\S+)(?: control\.token=(\S+))? control\.page=(\S+)"
+            r" on 127\.0\.0\.1:(\d+)\n",
+            self.line,
         )
         assert found, self.line
-        url, made, port = found.groups()
+        url, made, page, port = found.groups()
+        assert page == (f"{url}/" if made is None else f"{url}/#token={made}")
         assert (made is None) == (token is not None)
         self.api = Client(url, made or token)
         self.bootstrap = f"127.0.0.1:{port}"

@@ -8,12 +8,14 @@ import os
 import socket
 import stat
 import threading
+import time
 from http.client import HTTPException
 
 import pytest
 from waitress.trigger import trigger
 
-from pykafkad.control import application, server, status_calls
+from pykafkad import http_server
+from pykafkad.control import application, status_calls
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.testing import Broker
 from pykafkad.testing.waits import until
@@ -105,9 +107,53 @@ def test_a_large_body_is_refused(api):
     limit = application.MOST_BODY_BYTES
     answer = api.send("GET", "/status", bytes(limit + 1))
     assert answer.status == 413 and answer.error["allowed"] == f"at most {limit} bytes"
+    status, error = refusal(api, "POST /reset", f"Authorization: Bearer {api.token}", f"Content-Length: {3 * limit}")
+    assert status == 413 and error["allowed"] == f"a body of at most {limit} bytes"
+
+
+def refusal(api, request, *headers, body=b""):
+    """Status and error of what is refused before its body has come: the connection ends."""
     with socket.create_connection(("127.0.0.1", int(api.url.rpartition(":")[2])), 60) as client:
-        client.sendall(f"POST /reset HTTP/1.1\r\nHost: x\r\nContent-Length: {3 * limit}\r\n\r\n".encode())
-        assert client.recv(12) == b"HTTP/1.1 413"
+        client.sendall("\r\n".join([f"{request} HTTP/1.1", "Host: x", *headers, "", ""]).encode() + body)
+        received = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    head, _, content = received.partition(b"\r\n\r\n")
+    assert b"Content-Type: application/json" in head
+    return int(head.split()[1]), json.loads(content)["error"]
+
+
+@pytest.mark.parametrize("header", ["Content-Length: 100000", "Transfer-Encoding: chunked", "Content-Length: 99999999"])
+@pytest.mark.parametrize("more", ["Accept: */*", "Expect: 100-continue", "Authorization: Bearer wrong"])
+def test_the_body_of_a_stranger_is_not_read(api, header, more):
+    """The answer comes without it, also to who asks whether to send it."""
+    status, error = refusal(api, "POST /reset", header, more)
+    assert status == 401 and error["where"] == "header Authorization"
+
+
+def test_a_small_body_of_a_stranger_is_thrown_away(api):
+    """His answer waits for it, so that he gets it; what comes behind it is not served."""
+    status, error = refusal(api, "POST /reset", "Content-Length: 5", body=b"12345GET /health HTTP/1.1\r\n\r\n")
+    assert status == 401 and error["where"] == "header Authorization"
+    stranger = Client(api.url, None)
+    assert [stranger.post("/reset", name="x" * 1000).status for _ in range(20)] == [401] * 20
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "allowed"),
+    [
+        (["Transfer-Encoding: gzip"], 501, "HTTP/1.1"),
+        (["Content-Length: many"], 400, "HTTP/1.1"),
+        # The last byte is the one too many, since the end comes at once.
+        (
+            [f"X: {'x' * (65536 - len('POST /reset HTTP/1.1..Host: x..X: ....'))}"],
+            431,
+            "headers of less than 65536 bytes",
+        ),
+    ],
+)
+def test_what_the_library_refuses_is_json_too(api, lines, status, allowed):
+    """As the description says of every error."""
+    refused, error = refusal(api, "POST /reset", *lines)
+    assert (refused, error["allowed"]) == (status, allowed) and error["what"]
 
 
 def test_a_bug_is_told_in_the_log_and_not_to_the_client(api, monkeypatch, caplog):
@@ -179,11 +225,13 @@ def test_health_asks_for_no_topics(api, broker, monkeypatch):
 
 def test_idle_strangers_keep_nobody_out(monkeypatch):
     """They are closed, so that those who wait for room get in: more are there than may be."""
-    monkeypatch.setattr(server, "IDLE_SECONDS", 0)
-    monkeypatch.setattr(server, "IDLE_CHECK_SECONDS", 0)
+    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0)
+    monkeypatch.setattr(http_server, "IDLE_CHECK_SECONDS", 0)
     with Broker(control=True) as own:
         port = int(own.control_url.rpartition(":")[2])
-        strangers = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(server.MOST_CONNECTIONS + 10)]
+        strangers = [
+            socket.create_connection(("127.0.0.1", port), 60) for _ in range(http_server.MOST_CONNECTIONS + 10)
+        ]
         for each in strangers:
             assert each.recv(1) == b""
             each.close()
@@ -249,7 +297,8 @@ def test_a_forked_child_neither_serves_nor_holds_the_port():
 
 def test_an_answer_that_is_under_way_arrives_before_the_end(monkeypatch):
     """Also one that its client reads late."""
-    monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
+    monkeypatch.setattr(http_server, "STOP_SECONDS", 60.0)
+    monkeypatch.setattr(http_server, "UNREAD_SECONDS", 60.0)
     with Broker(control=True, topics=["many"]) as own:
         own.produce("many", *["x" * 1000] * 3000)
         host, port = own.control_url.removeprefix("http://").split(":")
@@ -265,6 +314,28 @@ def test_an_answer_that_is_under_way_arrives_before_the_end(monkeypatch):
         client.close()
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.0 200") and len(json.loads(body)["records"]) == 3000
+
+
+def test_a_client_that_does_not_read_delays_no_end(monkeypatch):
+    """Neither one whose answer fits into the server's buffers, nor one whose answer keeps a thread."""
+    monkeypatch.setattr(http_server, "STOP_SECONDS", 120.0)
+    before = threading.active_count()
+    with Broker(control=True, topics=["many"]) as own:
+        own.produce("many", *["x" * 9000] * 3000)
+        host, port = own.control_url.removeprefix("http://").split(":")
+        clients = [socket.create_connection((host, int(port)), 60) for _ in range(2)]
+        for client, limit in zip(clients, (1000, 3000), strict=True):
+            head = (
+                f"GET /topics/many/records?limit={limit} HTTP/1.0\r\nAuthorization: Bearer {own.control_token}\r\n\r\n"
+            )
+            client.sendall(head.encode())
+            assert client.recv(1)
+        began = time.monotonic()
+        own.close()
+        assert time.monotonic() - began < 60
+    for client in clients:
+        client.close()
+    until(threading.active_count, lambda seen: seen <= before, "end of all threads", 30)
 
 
 def test_the_end_needs_no_haste_of_the_thread_that_asks_for_it(monkeypatch):

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from pykafkad.server import trace_formats
 from pykafkad.testing import Broker, Topic
 from pykafkad.testing.wire_client import WireClient
 from tests.control.http_client import Client
@@ -61,7 +62,7 @@ def test_time_passes_for_the_broker():
         assert (refused.status, refused.error["where"]) == (400, "body.seconds")
 
 
-def test_requests_are_traced_in_every_form(api, broker):
+def test_requests_are_traced_in_every_form(api, broker, monkeypatch):
     """Those of clients, and not those of the API itself."""
     empty = api.get("/trace").body
     assert empty["is_on"] is False
@@ -77,6 +78,11 @@ def test_requests_are_traced_in_every_form(api, broker):
     found = api.get("/trace").body
     assert [(each["client_id"], each["api"]) for each in found["requests"]] == [("traced", "ListGroups")] * 3
     last = api.get("/trace?limit=1").body
+    with monkeypatch.context() as patched:
+        decode, decoded = trace_formats.fields, []
+        patched.setattr(trace_formats, "fields", lambda *given: decoded.append(given) or decode(*given))
+        api.get("/trace?limit=1")
+        assert len(decoded) == 1
     assert last["requests"] == found["requests"][-1:] != found["requests"][:1] and last["left_out"] == 2
     assert api.get("/trace.txt").body.decode().count(" ListGroups v") == 3
     lines = api.get("/trace.jsonl").body.decode().splitlines()

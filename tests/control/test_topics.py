@@ -8,6 +8,7 @@ import pytest
 
 from pykafkad.control import values
 from pykafkad.testing import NewRecord
+from pykafkad.testing.records import Found, Wanted
 
 
 def base64(content: bytes) -> str:
@@ -123,6 +124,15 @@ def test_reset_goes_back_to_the_start(api, broker):
         ("GET", "/topics/orders/records?limit=0", None, "0 is out of range", "query limit", "from 1 to 10000"),
         ("GET", "/topics/orders/records?committed_only=1", None, "no boolean", "query committed_only", "boolean"),
         ("GET", "/topics/orders/records?partition=3", None, "orders has the partitions 0 to 2, not 3", "", ""),
+        ("GET", "/topics/orders/records?offset=3", None, "offset: 3 is that of one partition; say which", "", ""),
+        (
+            "GET",
+            "/topics/orders/records?offset=3&partition=1&last=true",
+            None,
+            "offset: 3 and last are both there; give one of them",
+            "",
+            "",
+        ),
         ("POST", "/topics/orders/records", {"records": []}, "a list of 0", "body.records", "1 to 10000 items"),
         (
             "POST",
@@ -175,12 +185,31 @@ def test_what_is_no_json_is_refused(api, content):
     assert answer.status == 400 and answer.error["where"] == "body" and "not JSON" in answer.error["what"]
 
 
-def test_a_committed_reader_sees_less(api, broker, monkeypatch):
-    """The parameter reaches the call."""
-    seen = {}
-    monkeypatch.setattr(type(broker), "records", lambda *_, **named: seen.update(named) or [])
-    api.get("/topics/orders/records?committed_only=true")
-    assert seen == {"committed_only": True}
+def test_what_is_asked_reaches_the_call(api, broker, monkeypatch):
+    """Nothing else is read."""
+    seen = []
+    monkeypatch.setattr(type(broker), "find_records", lambda _, topic, wanted: seen.append(wanted) or Found([]))
+    api.get("/topics/orders/records")
+    api.get("/topics/orders/records?committed_only=true&partition=1&offset=7&limit=3")
+    api.get("/topics/orders/records?last=true&limit=3")
+    assert seen == [Wanted(limit=10_000), Wanted(1, 7, 3, isolation_level=1), Wanted(None, None, 3, last=True)]
+
+
+def test_the_last_records_and_those_from_an_offset(api, broker):
+    """Of several partitions the newest ones; how many others there are is told."""
+    broker.create_topic("many", 2)
+    broker.produce("many", *(NewRecord(str(n), partition=n % 2, timestamp_ms=n) for n in range(20)))
+
+    def asked(query):
+        found = api.get(f"/topics/many/records?{query}").body
+        return [each["value"] for each in found["records"]], found["left_out"]
+
+    assert asked("last=true&limit=3") == (["18", "17", "19"], 17)
+    assert asked("last=true&limit=2&partition=0") == (["16", "18"], 8)
+    assert asked("partition=1&offset=8") == (["17", "19"], 0)
+    assert asked("partition=1&offset=8&limit=1") == (["17"], 1)
+    assert asked("partition=1&offset=99") == ([], 0)
+    assert asked("limit=11") == ([*map(str, range(0, 20, 2)), "1"], 9)
 
 
 def test_a_record_as_json_is_read_back_the_same():

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from pykafkad.control import server
+from pykafkad import http_server
 from pykafkad.control.route import MOST_WAITS
-from pykafkad.testing import Broker
+from pykafkad.testing import Broker, NewRecord, records
 from pykafkad.testing.waits import until
 from tests.control.http_client import Client
 
@@ -81,7 +81,7 @@ def test_only_so_many_wait_at_a_time(api, broker):
 
 def test_waits_end_with_their_broker(monkeypatch):
     """Nobody waits until the limit, and no thread is left."""
-    monkeypatch.setattr(server, "STOP_SECONDS", 60.0)
+    monkeypatch.setattr(http_server, "STOP_SECONDS", 60.0)
     before = threading.active_count()
     with Broker(control=True) as own:
         api = Client(own.control_url, own.control_token)
@@ -89,3 +89,16 @@ def test_waits_end_with_their_broker(monkeypatch):
         until_waiting(api, 3)
     assert {each.answer().status for each in waiting} == {503}
     until(threading.active_count, lambda seen: seen <= before, "end of all threads", 30)
+
+
+def test_a_wait_for_records_reads_none_before_there_may_be_enough(api, broker, monkeypatch):
+    """It asks for offsets; records are read once, when they are there."""
+    reads, looks = [], []
+    read, look = records._fetch, records.bounds
+    monkeypatch.setattr(records, "bounds", lambda *given: looks.append(given) or look(*given))
+    monkeypatch.setattr(records, "_fetch", lambda *given: reads.append(given) or read(*given))
+    waiting = Waiting(api, "records", topic="orders", count=12, timeout_seconds=60)
+    until(lambda: len(looks), lambda seen: seen >= 3, "looks", 30)
+    assert reads == []
+    broker.produce("orders", *[NewRecord(str(n), partition=0) for n in range(10)])
+    assert len(waiting.answer().body["records"]) == 12

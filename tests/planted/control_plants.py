@@ -14,6 +14,7 @@ BROKER = ("tests/testing/test_broker.py",)
 LOOP = ("tests/testing/test_broker_loop.py",)
 GARBAGE = ("tests/control/test_garbage.py",)
 METRICS = ("tests/control/test_metrics.py",)
+EVENTS = ("tests/control/test_events.py",)
 
 PLANTS = (
     Plant(
@@ -54,8 +55,8 @@ PLANTS = (
     Plant(
         "the token is in the ready file",
         "server/run.py",
-        'kept = [each for each in told if not each.startswith("control.token=")]',
-        "kept = told",
+        'if not each.startswith(("control.token=", "control.page="))',
+        "",
         SERVE,
     ),
     Plant(
@@ -116,7 +117,7 @@ PLANTS = (
     ),
     Plant(
         "idle strangers keep everybody out of the control API",
-        "control/server.py",
+        "http_server.py",
         "channel_timeout=IDLE_SECONDS,",
         "",
         SERVER,
@@ -144,9 +145,9 @@ PLANTS = (
     ),
     Plant(
         "the oldest requests of a trace are answered",
-        "control/state_calls.py",
-        'last = found[-given["limit"] :]',
-        'last = found[: given["limit"]]',
+        "server/trace.py",
+        "islice(self._ring, older, None)",
+        "islice(self._ring, 0, limit)",
         STATES,
     ),
     Plant(
@@ -172,7 +173,7 @@ PLANTS = (
     ),
     Plant(
         "a forked child holds the port of the control API",
-        "control/server.py",
+        "http_server.py",
         "for each in list(_LIVE):\n    each.close_copies()",
         "",
         SERVER,
@@ -186,9 +187,72 @@ PLANTS = (
     ),
     Plant(
         "an answer that is under way is lost at the end",
-        "control/server.py",
-        "if not server.active_channels:",
-        "if True:",
+        "http_server.py",
+        "_wait_until(server, lambda: not server.active_channels)",
+        "",
         SERVER,
+    ),
+    Plant(
+        "the body of a stranger is kept",
+        "http_door.py",
+        'and not door.has_key(self.headers.get("AUTHORIZATION", ""))',
+        "and False",
+        SERVER,
+    ),
+    Plant(
+        "a client that does not read delays the end",
+        "http_server.py",
+        "server.trigger.pull_trigger(partial(_drop_connections, server, is_unread))",
+        "pass",
+        SERVER,
+    ),
+    Plant(
+        "the last records are the first",
+        "testing/records.py",
+        "position = max(position, end - limit)",
+        "pass",
+        TOPICS,
+    ),
+    Plant(
+        "a wait for records reads them again and again",
+        "testing/records.py",
+        "if there != last[0] and sum(end - begin for begin, end in there.values()) >= count:",
+        "if there != last[0]:",
+        WAITS,
+    ),
+    Plant(
+        "numbers of faults are given again",
+        "testing/broker_loop.py",
+        "self._next_fault += 1",
+        "self._next_fault = len(self._known_faults)",
+        ("tests/testing/test_faults.py",),
+    ),
+    Plant(
+        "messages that came in are those that are there",
+        "server/kafka_metrics.py",
+        "found[log.topic] += log.messages_in",
+        "found[log.topic] += log.end_offset",
+        METRICS,
+    ),
+    Plant(
+        "a stream tells all rows again",
+        "control/events.py",
+        "changed = [row for key, row in rows.items() if before.get(key) != row]",
+        "changed = list(rows.values())",
+        EVENTS,
+    ),
+    Plant(
+        "a tail skips no records",
+        "control/events.py",
+        "first = max(begin, end - MOST_RECORDS)",
+        "first = begin",
+        EVENTS,
+    ),
+    Plant(
+        "the page may load from anywhere",
+        "control/page_calls.py",
+        "\"default-src 'none'; script-src 'self';",
+        "\"default-src *; script-src 'self';",
+        EVENTS,
     ),
 )
