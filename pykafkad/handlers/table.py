@@ -1,15 +1,14 @@
 """The only registry of APIs: one row per API key of Kafka 4.3.1, in one of three states.
 
 `ROWS` are the APIs that a broker's listener answers (`OFFERED`). All are advertised, except those that Kafka hides too.
-ApiVersions, the dispatcher's checks, the README and the tests read them. Each has a module `handlers/<module>.py` with
-one public `handle(ctx, request)`.
+`CONTROLLER_ROWS` are those that a controller's listener alone answers (`CONTROLLER`). ApiVersions, the dispatcher's
+checks, the README and the tests read them. Each has a module `handlers/<module>.py` with one public
+`handle(ctx, request)`.
 
-`UNANSWERED` are the other keys, which close the connection here as they do on Kafka's broker listeners:
+`UNANSWERED` are the other keys (`REMOVED`): Kafka keeps each so that no new API gets it, and has no valid version of
+it. They close the connection here as they do with Kafka.
 
-* `CONTROLLER`: travels between brokers and controllers, on the controller's listener only. A quorum of one sends none.
-* `REMOVED`: Kafka keeps the key so that no new API gets it, and has no valid version of it.
-
-`pykafkad describe-apis --all` prints both.
+`pykafkad describe-apis --all` prints all of them.
 """
 
 from __future__ import annotations
@@ -109,10 +108,6 @@ _LOGIN_STAGES = {
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
 
-_SOME_MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER; no GSSAPI yet"
-_QUORUM_OF_ONE = (
-    "answered on a controller's listener; here controller and broker are one process and send each other nothing"
-)
 _GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 
 
@@ -121,9 +116,8 @@ CONTROLLER_LISTENER = "controller"
 
 # The APIs that Kafka's brokers forward to the controller.
 _FORWARDED = frozenset((19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81))
-# The APIs that brokers and controllers answer. Kafka's controllers also have Fetch (1), for followers of the metadata
-# log, and two APIs that they refuse (41, 50).
-_ON_BOTH = _FORWARDED | {17, 18, 29, 32, 33, 36, 38, 39, 40, 44, 60}
+# The APIs that brokers and controllers answer. Kafka's controllers also have two APIs that they refuse (41, 50).
+_ON_BOTH = _FORWARDED | {1, 17, 18, 29, 32, 33, 36, 38, 39, 40, 44, 60}
 
 
 def _row(
@@ -136,9 +130,11 @@ def _row(
     return Api(key, name, int(low), int(high or low), versions, OFFERED, rules, gaps, first, listeners, is_forwarded)
 
 
-def _controller(key: int, name: str, versions: str) -> Api:
-    on = (CONTROLLER_LISTENER,)
-    return Api(key, name, None, None, versions, CONTROLLER, (CLUSTER_ACTION,), _QUORUM_OF_ONE, None, on, False)
+def _on_controllers(key: int, name: str, versions: str, gaps: str = "") -> Api:
+    low, _, high = versions.partition("-")
+    low_version = int(low)
+    rules, on = RULES.get(name, (CLUSTER_ACTION,)), (CONTROLLER_LISTENER,)
+    return Api(key, name, low_version, int(high or low), versions, CONTROLLER, rules, gaps, low_version, on, False)
 
 
 def _removed(key: int, name: str) -> Api:
@@ -155,9 +151,14 @@ ROWS: tuple[Api, ...] = (
         "a batch with a valid checksum and invalid records is accepted",
         advertised_min=0,
     ),
-    _row(1, "Fetch", "4-18", "no follower fetch: replicas get NOT_LEADER_OR_FOLLOWER; no preferred read replica"),
+    _row(1, "Fetch", "4-18", "no preferred read replica; no throttles for replication"),
     _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
-    _row(3, "Metadata", "0-13", "what it creates does not count for controller_mutation_rate"),
+    _row(
+        3,
+        "Metadata",
+        "0-13",
+        "what a broker creates whose controller is another process does not count for controller_mutation_rate",
+    ),
     _row(8, "OffsetCommit", "2-10"),
     _row(9, "OffsetFetch", "1-10"),
     _row(10, "FindCoordinator", "0-6"),
@@ -167,7 +168,7 @@ ROWS: tuple[Api, ...] = (
     _row(14, "SyncGroup", "0-5"),
     _row(15, "DescribeGroups", "0-6"),
     _row(16, "ListGroups", "0-5"),
-    _row(17, "SaslHandshake", "0-1", _SOME_MECHANISMS),
+    _row(17, "SaslHandshake", "0-1"),
     _row(18, "ApiVersions", "0-4"),
     _row(19, "CreateTopics", "2-7"),
     _row(20, "DeleteTopics", "1-6"),
@@ -186,7 +187,7 @@ ROWS: tuple[Api, ...] = (
     _row(33, "AlterConfigs", "0-2"),
     _row(34, "AlterReplicaLogDirs", "1-2"),
     _row(35, "DescribeLogDirs", "1-5"),
-    _row(36, "SaslAuthenticate", "0-2", _SOME_MECHANISMS),
+    _row(36, "SaslAuthenticate", "0-2"),
     _row(37, "CreatePartitions", "0-3"),
     _row(38, "CreateDelegationToken", "1-3"),
     _row(39, "RenewDelegationToken", "1-2"),
@@ -203,7 +204,7 @@ ROWS: tuple[Api, ...] = (
     _row(50, "DescribeUserScramCredentials", "0"),
     _row(51, "AlterUserScramCredentials", "0"),
     _row(55, "DescribeQuorum", "0-2"),
-    _row(57, "UpdateFeatures", "0-2"),
+    _row(57, "UpdateFeatures", "0-2", "controllers in a quorum with controller.quorum.voters stay at kraft.version 0"),
     _row(60, "DescribeCluster", "0-2"),
     _row(61, "DescribeProducers", "0"),
     _row(
@@ -231,7 +232,12 @@ ROWS: tuple[Api, ...] = (
     _row(77, "ShareGroupDescribe", "1"),
     _row(78, "ShareFetch", "1-2"),
     _row(79, "ShareAcknowledge", "1-2"),
-    _row(80, "AddRaftVoter", "0-1", "for clusters of more than one broker; a further voter is never reached"),
+    _row(
+        80,
+        "AddRaftVoter",
+        "0-1",
+        "for clusters of more than one broker; an only voter in its broker's process never reaches a further one",
+    ),
     _row(81, "RemoveRaftVoter", "0"),
     _row(83, "InitializeShareGroupState", "0"),
     _row(84, "ReadShareGroupState", "0"),
@@ -245,29 +251,38 @@ ROWS: tuple[Api, ...] = (
     _row(92, "DeleteShareGroupOffsets", "0"),
 )
 
+CONTROLLER_ROWS: tuple[Api, ...] = (
+    _on_controllers(52, "Vote", "0-2"),
+    _on_controllers(53, "BeginQuorumEpoch", "0-1"),
+    _on_controllers(54, "EndQuorumEpoch", "0-1"),
+    _on_controllers(56, "AlterPartition", "2-3"),
+    _on_controllers(58, "Envelope", "0", "controller_mutation_rate does not count for forwarded requests"),
+    _on_controllers(59, "FetchSnapshot", "0-1"),
+    _on_controllers(62, "BrokerRegistration", "0-4"),
+    _on_controllers(63, "BrokerHeartbeat", "0-2"),
+    _on_controllers(67, "AllocateProducerIds", "0"),
+    _on_controllers(70, "ControllerRegistration", "0"),
+    _on_controllers(73, "AssignReplicasToDirs", "0"),
+    _on_controllers(82, "UpdateRaftVoter", "0"),
+)
+
 UNANSWERED: tuple[Api, ...] = (
     _removed(4, "LeaderAndIsr"),
     _removed(5, "StopReplica"),
     _removed(6, "UpdateMetadata"),
     _removed(7, "ControlledShutdown"),
-    _controller(52, "Vote", "0-2"),
-    _controller(53, "BeginQuorumEpoch", "0-1"),
-    _controller(54, "EndQuorumEpoch", "0-1"),
-    _controller(56, "AlterPartition", "2-3"),
-    _controller(58, "Envelope", "0"),
-    _controller(59, "FetchSnapshot", "0-1"),
-    _controller(62, "BrokerRegistration", "0-4"),
-    _controller(63, "BrokerHeartbeat", "0-2"),
-    _controller(67, "AllocateProducerIds", "0"),
-    _controller(70, "ControllerRegistration", "0"),
-    _controller(73, "AssignReplicasToDirs", "0"),
-    _controller(82, "UpdateRaftVoter", "0"),
 )
 
 
 def every_row() -> list[Api]:
     """The rows of all API keys that Kafka 4.3.1 knows, in the order of the keys."""
-    return sorted(ROWS + UNANSWERED)
+    return sorted(ROWS + CONTROLLER_ROWS + UNANSWERED)
+
+
+def answered_on(listener: str) -> list[Api]:
+    """The rows that a kind of listener answers, in the order of the keys."""
+    rows = ROWS if listener == BROKER_LISTENER else sorted(ROWS + CONTROLLER_ROWS)
+    return [row for row in rows if listener in row.listeners]
 
 
 def module_name(row: Api) -> str:
@@ -294,8 +309,9 @@ def unsupported_answer(row: Api) -> object:
 
 
 def by_key(key: int) -> Api | None:
-    """The row of an API key, in any state."""
-    for row in ROWS:
-        if row.key == key:
-            return row
+    """The row of an API key that some listener answers; None for any other key."""
+    for rows in (ROWS, CONTROLLER_ROWS):
+        for row in rows:
+            if row.key == key:
+                return row
     return None

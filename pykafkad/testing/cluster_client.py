@@ -1,0 +1,111 @@
+"""What a test asks of several brokers: each request goes to the broker that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafkad.testing.wire_client import OwnWireClient, WireClient
+from pykafkad.wire import messages
+
+_TRANSACTION = 1
+_OF_GROUP = {
+    "OffsetCommit": lambda fields: fields["group_id"],
+    "OffsetFetch": lambda fields: fields["groups"][0].group_id,
+    "DescribeGroups": lambda fields: fields["groups"][0],
+    "ConsumerGroupDescribe": lambda fields: fields["group_ids"][0],
+    "ShareGroupDescribe": lambda fields: fields["group_ids"][0],
+}
+"""The group of a request that goes to its coordinator."""
+_OF_EVERY_BROKER = {"ListGroups": "groups", "ListTransactions": "transaction_states"}
+"""Requests of which each broker answers a part."""
+
+
+class ClusterWireClient(OwnWireClient):
+    """One connection to each broker that is asked. The leaders are looked up for each request: they move."""
+
+    def __init__(self, bootstrap: Callable[[], str]) -> None:
+        """`bootstrap()` are the addresses of the brokers, with commas between them."""
+        super().__init__(self._connect_any)
+        self._bootstrap = bootstrap
+        self._clients: dict[tuple[str, int], WireClient] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        super().close()
+        for each in self._clients.values():
+            each.close()
+
+    def _connect_any(self) -> Any:
+        from pykafkad.testing.wire_client import connected
+
+        addresses = self._bootstrap().split(",")
+        for address in addresses[:-1]:
+            try:
+                return connected(address)
+            except OSError:
+                continue
+        return connected(addresses[-1])
+
+    def ask(self, api: str, **fields: Any) -> Any:
+        """As `WireClient.ask`."""
+        if api == "Produce":
+            topic = fields["topic_data"][0]
+            return self._leader(topic.name, topic.partition_data[0].index).ask(api, **fields)
+        if api == "Fetch":
+            topic = fields["topics"][0]
+            return self._leader(topic.topic, topic.partitions[0].partition).ask(api, **fields)
+        if api == "ListOffsets":
+            return self._list_offsets(fields)
+        if api in _OF_GROUP:
+            return self._coordinator(0, _OF_GROUP[api](fields)).ask(api, **fields)
+        if api == "DescribeTransactions":
+            return self._coordinator(_TRANSACTION, fields["transactional_ids"][0]).ask(api, **fields)
+        if api in _OF_EVERY_BROKER:
+            return self._of_every_broker(api, fields)
+        return super().ask(api, **fields)
+
+    def _client(self, host: str, port: int) -> WireClient:
+        client = self._clients.get((host, port))
+        if client is None:
+            client = self._clients[host, port] = WireClient(host, port)
+        return client
+
+    def _metadata(self, *topics: str) -> Any:
+        asked = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        return super().ask("Metadata", topics=asked, allow_auto_topic_creation=False)
+
+    def _leader(self, topic: str, partition: int) -> WireClient:
+        """The leader of a partition; where there is none, any broker, which says so."""
+        answer = self._metadata(topic)
+        leaders = {row.partition_index: row.leader_id for row in answer.topics[0].partitions}
+        for broker in answer.brokers:
+            if broker.node_id == leaders.get(partition):
+                return self._client(broker.host, broker.port)
+        return self._client(answer.brokers[0].host, answer.brokers[0].port)
+
+    def _coordinator(self, kind: int, key: str) -> WireClient:
+        """The coordinator; where there is none, any broker, which says so."""
+        row = super().ask("FindCoordinator", key_type=kind, coordinator_keys=[key]).coordinators[0]
+        if row.error_code:
+            broker = self._metadata().brokers[0]
+            return self._client(broker.host, broker.port)
+        return self._client(row.host, row.port)
+
+    def _of_every_broker(self, api: str, fields: dict[str, Any]) -> Any:
+        name = _OF_EVERY_BROKER[api]
+        answers = [self._client(each.host, each.port).ask(api, **fields) for each in self._metadata().brokers]
+        setattr(answers[0], name, [row for answer in answers for row in getattr(answer, name)])
+        return answers[0]
+
+    def _list_offsets(self, fields: dict[str, Any]) -> Any:
+        asked = messages.ListOffsetsRequest
+        by_leader: dict[WireClient, list[Any]] = {}
+        for topic in fields["topics"]:
+            for row in topic.partitions:
+                leader = self._leader(topic.name, row.partition_index)
+                one = asked.ListOffsetsTopic(name=topic.name, partitions=[row])
+                by_leader.setdefault(leader, []).append(one)
+        answers = [leader.ask("ListOffsets", **{**fields, "topics": topics}) for leader, topics in by_leader.items()]
+        answers[0].topics = [topic for answer in answers for topic in answer.topics]
+        return answers[0]
