@@ -5,19 +5,23 @@ Only pykafkad: a real Kafka reserves the memory that a frame announces, so a few
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from compat_tests.brokers.broker import ANSWER_SECONDS, API_VERSIONS_FRAME, ProcessBroker, answers_at_once
+from compat_tests.brokers.broker import ANSWER_SECONDS, API_VERSIONS_FRAME, ProcessBroker, answers_at_once, free_port
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.samples import wait_until
 from compat_tests.scenarios.exchange import Exchange, part, request
 from compat_tests.scenarios.produce import batch
+from pykafkad.cli import certificates
 
 
 @pytest.fixture
@@ -133,3 +137,54 @@ def test_a_flood_of_bad_peers_does_not_flood_the_log(
     # A few lines may have another cause.
     assert sum(logged) <= 500 and len(logged) <= 510
     assert resident_megabytes(pykafkad) - before < 10
+
+
+def test_a_thousand_handshakes_without_an_end_hold_little(tmp_path: Path) -> None:
+    """A thousand strangers at a listener with TLS greet and say no more: 20 MB at most, and others are served."""
+    certificates.provide(str(tmp_path), [])
+    plain, port = free_port(), free_port()
+    listeners = f"PLAINTEXT://localhost:{plain},GUARDED://localhost:{port}"
+    broker = PykafkadProcess(
+        tmp_path,
+        {
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,GUARDED:SSL,CONTROLLER:PLAINTEXT",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(tmp_path / certificates.BROKER_FILE),
+        },
+        port=plain,
+    )
+    trusting = ssl.create_default_context(cafile=str(tmp_path / certificates.CA_FILE))
+    strangers: list[socket.socket] = []
+
+    def greet() -> None:
+        outgoing = ssl.MemoryBIO()
+        with contextlib.suppress(ssl.SSLWantReadError):
+            trusting.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+        strangers.append(socket.create_connection(("localhost", port), timeout=ANSWER_SECONDS))
+        strangers[-1].sendall(outgoing.read())
+
+    def shake_hands() -> None:
+        with socket.create_connection(("localhost", port), timeout=ANSWER_SECONDS) as connected:
+            with trusting.wrap_socket(connected, server_hostname="localhost") as secured:
+                assert secured.version() == "TLSv1.3"
+
+    try:
+        broker.start()
+        shake_hands()
+        before = resident_megabytes(broker)
+        for _ in range(1000):
+            greet()
+        shake_hands()
+        # Each stranger was answered, or its place is another's.
+        for stranger in strangers:
+            with contextlib.suppress(ConnectionError):
+                stranger.recv(1)
+        grown = resident_megabytes(broker) - before
+        assert grown < 20
+        assert answers_at_once(broker.bootstrap)
+    finally:
+        for stranger in strangers:
+            stranger.close()
+        broker.close()

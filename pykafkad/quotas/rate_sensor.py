@@ -21,15 +21,15 @@ class RateSensor:
 
     __slots__ = (
         "_all_windows_ms",
-        "_at_most",
         "_current",
         "_max_throttle_ms",
         "_min_measured_ms",
-        "_safe",
         "_sample",
         "_samples",
         "_window_ms",
+        "at_most",
         "bound",
+        "safe",
     )
 
     def __init__(
@@ -45,20 +45,21 @@ class RateSensor:
         self._current = 0
         # The one that grows; before the first record none does.
         self._sample = [float("-inf"), 0.0, 0.0]
-        self._at_most = 0.0
-        self._safe = 0.0
+        self.at_most = 0.0
+        """No more than this counts now. While it is at most `safe`, `charge` finds no throttle time."""
+        self.safe = 0.0
         self.bound: float | None = None
         self.set_bound(bound)
 
     def set_bound(self, bound: float | None) -> None:
         """Change the quota, in units per second; what was recorded stays."""
         self.bound = bound
-        self._safe = float("inf") if bound is None else bound * self._min_measured_ms / 1000
+        self.safe = float("inf") if bound is None else bound * self._min_measured_ms / 1000
 
     @property
     def most_at_once(self) -> float:
         """More than this is always throttled, even if nothing else was recorded (KAFKA-9677)."""
-        return self._safe
+        return self.safe
 
     def charge(self, value: float, now_ms: float) -> int:
         """Record `value`; returns the throttle time in milliseconds, 0 within the quota."""
@@ -68,8 +69,8 @@ class RateSensor:
             sample = self._advance(now_ms)
         sample[1] = now_ms
         sample[2] += value
-        self._at_most += value
-        return 0 if self._at_most <= self._safe else self.throttle_ms(now_ms)
+        self.at_most += value
+        return 0 if self.at_most <= self.safe else self.throttle_ms(now_ms)
 
     def record(self, value: float, now_ms: float) -> None:
         """Record `value`, which may be negative to take back what was recorded before. It counts with the next
@@ -79,12 +80,12 @@ class RateSensor:
             sample = self._advance(now_ms)
         sample[1] = now_ms
         sample[2] += value
-        self._at_most += value
+        self.at_most += value
 
     def throttle_ms(self, now_ms: float) -> int:
         """How long the client must do nothing to be back within the quota."""
         total, measured_ms = self._measure(now_ms)
-        self._at_most = total
+        self.at_most = total
         bound = self.bound
         if bound is None:
             return 0

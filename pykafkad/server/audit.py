@@ -9,8 +9,9 @@ again when the request is repeated. Permissions are told on request (`pykafkad.a
 connection, operation and resource, until ACLs change, and once more when requests of that caller at that resource begin
 to be served by a fast path; Kafka writes a line for each request.
 
-Lines are bounded like those of the log (`Sink`): beyond that they are dropped, and the next line tells how many. They
-hold names and addresses, and nothing else of a request. A broker without audit does not import this module.
+Lines are bounded like those of the log (`Sink`), and each principal has a share of them (`LINES_OF_ONE_PER_SECOND`), so
+that nobody can hide what others do: beyond that they are dropped, and the next line tells how many. They hold names and
+addresses, and nothing else of a request. A broker without audit does not import this module.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.handlers.authorization import Rule
     from pykafkad.server.listeners import Listener
@@ -37,6 +39,10 @@ JSON_ENDING = ".jsonl"
 
 ANY_NAME = "(any)"
 """What stands for the resource where one of any name suffices."""
+
+
+LINES_OF_ONE_PER_SECOND = 200
+"""So many lines of a second are about one principal."""
 
 
 class JsonSink(Sink):
@@ -53,11 +59,15 @@ class JsonSink(Sink):
 class Audit:
     """The audit of one process."""
 
-    __slots__ = ("_authorizer", "_sink", "tells_allowed")
+    __slots__ = ("_authorizer", "_clock", "_lines", "_second", "_sink", "tells_allowed")
 
-    def __init__(self, authorizer: Authorizer, sink: Sink, *, tells_allowed: bool) -> None:
+    def __init__(self, authorizer: Authorizer, sink: Sink, clock: Clock, *, tells_allowed: bool) -> None:
         self._authorizer = authorizer
         self._sink = sink
+        self._clock = clock
+        self._second = 0
+        # How many lines of this second are about a principal. Only those that had room are counted, which have a bound.
+        self._lines: dict[str, int] = {}
         self.tells_allowed = tells_allowed
         """Whether permissions are told too."""
 
@@ -66,9 +76,15 @@ class Audit:
     ) -> None:
         """One line. `caller` is the principal and its address, `action` the operation, the type of the resource and its
         name; `request` names the API, or is empty where it is not known."""
+        now_ms = self._clock.now_ms()
+        if not self._has_room(caller[0], now_ms // 1000):
+            self._sink.dropped += 1
+            return
+        # To explain looks through the entries once more: only for a line that is written.
         explain: Callable[..., str] | None = getattr(self._authorizer, "explain", None)
         operation, resource_type, name = action
-        self._sink.line(
+        self._sink.write_line(
+            now_ms,
             "debug" if is_allowed else "info",
             "audit",
             "allowed" if is_allowed else "denied",
@@ -83,9 +99,20 @@ class Audit:
             },
         )
 
+    def _has_room(self, principal: str, second: int) -> bool:
+        if second != self._second:
+            self._second = second
+            self._lines.clear()
+        told = self._lines.get(principal, 0)
+        if told >= LINES_OF_ONE_PER_SECOND or not self._sink.has_room(second):
+            return False
+        self._lines[principal] = told + 1
+        return True
+
     def close(self) -> None:
-        """Tell of the lines that were dropped last."""
+        """Tell of the lines that were dropped last, and close their file."""
         self._sink.tell_dropped()
+        self._sink.close()
 
 
 class AuditedSession(Session):
@@ -157,12 +184,11 @@ def install(process: Process, authorizer: Authorizer, settings: Settings) -> Aud
     except OSError as error:
         raise ConfigError(f"pykafkad.audit.file: {path}: {(error.strerror or str(error)).lower()}") from None
     kind = JsonSink if path.endswith(JSON_ENDING) else Sink
-    audit = Audit(authorizer, kind(write, process.runtime.clock), tells_allowed=tells_allowed)
+    clock = process.runtime.clock
+    audit = Audit(authorizer, kind(write, clock), clock, tells_allowed=tells_allowed)
     process.controller.services.audit = audit
-    for node in (process.controller, process.broker):
-        if node is not None:
-            sessions = node.sessions
-            sessions.audit, sessions.session_class = audit, AuditedSession
-            if tells_allowed and sessions.watched_fast_paths is not None:
-                sessions.watched_fast_paths.authorizer = _Telling(authorizer, audit)
+    for sessions in (process.controller.sessions, *(each.sessions for each in process.brokers)):
+        sessions.audit, sessions.session_class = audit, AuditedSession
+        if tells_allowed and sessions.watched_fast_paths is not None:
+            sessions.watched_fast_paths.authorizer = _Telling(authorizer, audit)
     return audit

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.metadata.image import Image
     from pykafkad.sasl.jwks import Keys
+    from pykafkad.sasl.kerberos import Acceptor
     from pykafkad.sasl.step import Step
     from pykafkad.sasl.token_rules import Endpoint
     from pykafkad.server.broker import Broker
@@ -67,7 +68,7 @@ _SASL_AUTHENTICATE = 36
 class Logins:
     """The logins at one listener: `begin` with each connection that it accepted."""
 
-    __slots__ = ("_delay_seconds", "_keys", "bytes_taken", "dispatcher", "offer", "runtime")
+    __slots__ = ("_delay_seconds", "_keys", "bytes_taken", "dispatcher", "offer", "runtime", "tell")
 
     def __init__(
         self,
@@ -95,6 +96,8 @@ class Logins:
         def tell(reason: str) -> None:
             runtime.logs.debug("server", "token-refused", listener=listener, reason=reason)
 
+        self.tell = tell
+        """Takes the reason why a token is refused, for the log."""
         self._keys: Keys | None = None
 
         def open_keys(endpoint: Endpoint) -> Keys:
@@ -103,12 +106,19 @@ class Logins:
             self._keys = jwks_source.open_keys(runtime, endpoint)
             return self._keys
 
+        def open_acceptor(keytab: str | None, principal: str) -> Acceptor:
+            from pykafkad.server import kerberos_library
+
+            return kerberos_library.open_acceptor(keytab, principal)
+
         find_token = None
         if settings.delegation_token_secret_key:
             from pykafkad.server.token_logins import TokenLogins
 
             find_token = TokenLogins(settings.delegation_token_secret_key, urandom, image).find
-        self.offer = Offer(settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys, find_token)
+        self.offer = Offer(
+            settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys, find_token, open_acceptor
+        )
 
     def close(self) -> None:
         """Others take their place, before there was a connection."""
@@ -240,10 +250,24 @@ class ConnectionLogin:
 
     def _take_frame(self, connection: Connection, token: bytes) -> None:
         """A token without a header, as it follows SaslHandshake 0; so is the answer."""
-        step = self.step(connection, token)
-        if step.outcome == REFUSED:
+        if not self.may_block:
+            self._answer_frame(connection, self.step(connection, token))
+            return
+
+        def then(step: Step) -> None:
+            connection.throttle(False)
+            self._answer_frame(connection, step)
+
+        # Nothing else is served meanwhile.
+        connection.throttle(True)
+        self._step_beside(connection, token, then)
+
+    def _answer_frame(self, connection: Connection, step: Step) -> None:
+        if step.is_silent:
+            self._cut(connection, step.problem)
+        elif step.outcome == REFUSED:
             self._logins.end_badly(connection, step.problem, _nothing)
-        else:
+        elif step.token is not None:
             connection.put([_SIZE.pack(len(step.token)) + step.token])
 
     def _refuse_other(self, connection: Connection, frame: memoryview) -> None:
@@ -306,24 +330,70 @@ class ConnectionLogin:
         """Whether an exchange is under way."""
         return connection.session.stage is AUTHENTICATE
 
+    @property
+    def may_block(self) -> bool:
+        """Whether the next token takes `step_later` in place of `step`."""
+        return self._login.may_block
+
     def step(self, connection: Connection, token: bytes) -> Step:
         """Hand on a token of the client. After the last one everything is served."""
-        step = self._login.step(token)
-        if step.outcome == DONE:
-            session = connection.session
-            assert self._login.principal is not None
-            session.identify(self._login.principal)
-            session.advance(READY)
-            connection.guard(connection.owner.serve, *self._usual)
-            self._logins.expire_later(connection, self._login.session_lifetime_ms)
+        return self._stepped(connection, self._login.step(token))
+
+    def step_later(
+        self, connection: Connection, request: object, token: bytes, answer: Callable[[Step], object]
+    ) -> object:
+        """Hand on a token of the client beside the loop, and go on with the request (its reply token) by `answer`; what
+        the handler returns until then."""
+        replies = self._logins.runtime.replies
+        self._step_beside(connection, token, lambda step: replies.resume(request, lambda: answer(step)))
+        return DEFERRED
+
+    def _step_beside(self, connection: Connection, token: bytes, then: Callable[[Step], object]) -> None:
+        runtime = self._logins.runtime
+
+        def took(result: Step | Exception) -> None:
+            if runtime.reactor.connection(connection.id) is not connection:
+                return
+            if isinstance(result, Exception):
+                runtime.unexpected(result)
+                connection.close("an unexpected error in its login")
+            else:
+                then(self._stepped(connection, result))
+
+        runtime.cpu_offload.submit(lambda: self._login.step(token), took)
+
+    def _stepped(self, connection: Connection, step: Step) -> Step:
+        if step.reason is not None:
+            self._logins.tell(step.reason)
+        if step.outcome != DONE:
+            return step
+        session = connection.session
+        if self._login.principal is None:
+            # Kafka's first look for a name is at the next request, and ends the connection.
+            reason = self.refusal = "login refused: the client has no name here"
+
+            def end() -> None:
+                connection.close(reason)
+
+            session.advance(FAILED)
+            connection.end_reading()
+            self._logins.runtime.call_later(LAST_WORD_SECONDS, end)
+            return step
+        session.identify(self._login.principal)
+        session.advance(READY)
+        connection.guard(connection.owner.serve, *self._usual)
+        self._logins.expire_later(connection, self._login.session_lifetime_ms)
         return step
 
+    def _cut(self, connection: Connection, problem: str | None) -> None:
+        self.refusal = f"login refused: {problem}"
+        connection.close(self.refusal)
+
     def refuse(self, connection: Connection, token: object, answer: object, problem: str) -> object:
-        """Answer the request of `token` a moment later, and end the connection; what the handler returns. Who has
-        logged in before and now names an unknown mechanism gets no answer, as in Kafka."""
-        if connection.session.stage in (READY, EXPIRED):
-            self.refusal = f"login refused: {problem}"
-            connection.close(self.refusal)
+        """Answer the request of `token` a moment later (None: not at all), and end the connection; what the handler
+        returns. Who has logged in before and now names an unknown mechanism gets no answer, as in Kafka."""
+        if answer is None or connection.session.stage in (READY, EXPIRED):
+            self._cut(connection, problem)
             return None
         self._logins.end_badly(connection, problem, lambda: self._logins.runtime.replies.reply(token, answer))
         return DEFERRED

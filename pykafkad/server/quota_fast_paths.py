@@ -80,12 +80,12 @@ class QuotaFastPaths:
 class _QuotaFastPath:
     """One API's fast path for one user."""
 
-    __slots__ = ("_clock", "_known", "_quotas", "_runtime", "_serve", "_user", "serve")
+    __slots__ = ("_known", "_now", "_quotas", "_runtime", "_serve", "_user", "serve")
 
     def __init__(self, quotas: Quotas, user: str, api: str, serve: FastPath) -> None:
         self._quotas = quotas
         self._runtime = quotas.runtime
-        self._clock = quotas.runtime.clock
+        self._now = quotas.runtime.clock.now
         self._user = user
         self._serve = serve
         # By the client id with its length before it, and by preambles of Produce, which begin with that.
@@ -102,15 +102,21 @@ class _QuotaFastPath:
             if sensors is None:
                 return False
         sent, request = sensors
-        if sent is not None and sent.charge(end - start, self._runtime.now * 1000):
-            sent.record(start - end, self._runtime.now * 1000)
-            return False
-        if request is None:
+        now_ms = self._runtime.now * 1000
+        if sent is not None and sent.charge(end - start, now_ms):
+            is_served = False
+        elif request is None:
             is_served = self._serve(connection, view, start, end, version, correlation_id)
+        elif request.at_most > request.safe and request.charge(0.0, now_ms):
+            is_served = False
         else:
-            is_served = self._timed(request, connection, view, start, end, version, correlation_id)
+            # As `_timed` does; a call would cost a tenth of all that quotas cost here.
+            now = self._now
+            began = now()
+            is_served = self._serve(connection, view, start, end, version, correlation_id)
+            request.record((now() - began) * PERCENT_PER_SECOND, now_ms)
         if not is_served and sent is not None:
-            sent.record(start - end, self._runtime.now * 1000)
+            sent.record(start - end, now_ms)
         return is_served
 
     def _fetch(
@@ -160,11 +166,12 @@ class _QuotaFastPath:
     ) -> bool:
         """Serve the frame, and count the time that it takes. Nothing is served over the quota."""
         now_ms = self._runtime.now * 1000
-        if request.charge(0.0, now_ms):
+        if request.at_most > request.safe and request.charge(0.0, now_ms):
             return False
-        began = self._clock.now()
+        now = self._now
+        began = now()
         is_served = self._serve(connection, view, start, end, version, correlation_id)
-        request.record((self._clock.now() - began) * PERCENT_PER_SECOND, now_ms)
+        request.record((now() - began) * PERCENT_PER_SECOND, now_ms)
         return is_served
 
     def _sensors(

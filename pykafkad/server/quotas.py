@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from pykafkad.server.session import FastPath
 
 _STRICT_SINCE = {"CreateTopics": 6, "DeleteTopics": 5, "CreatePartitions": 3}
-"""The version from which on an API has an error for changes over the quota (KIP-599)."""
+"""The version from which on an API has an error for changes over the quota (KIP-599). What Metadata creates counts too:
+over the quota it creates nothing, and the client asks again."""
 
 _EXEMPT = ("SaslHandshake", "SaslAuthenticate", "WriteTxnMarkers")
 """Logins are no client's requests yet, and markers are brokers'."""
@@ -107,10 +108,10 @@ class Quotas:
             sent = self.producer_byte_rate.sensor(user, client_id, now_ms)
         elif name in ("Fetch", "ShareFetch"):
             sent = self.consumer_byte_rate.sensor(user, client_id, now_ms)
-        elif name in _STRICT_SINCE:
+        elif name in _STRICT_SINCE or name == "Metadata":
             bucket = self.mutation_rate.sensor(user, client_id, now_ms)
             if bucket is not None:
-                mutations = MutationQuota(bucket, context.version >= _STRICT_SINCE[name], lambda: self.now_ms)
+                mutations = MutationQuota(bucket, context.version >= _STRICT_SINCE.get(name, 0), lambda: self.now_ms)
         if not (request is None and sent is None and mutations is None):
             context.quota = RequestQuota(self, context, size_bytes, request, sent, mutations)
 
@@ -188,7 +189,7 @@ class RequestQuota:
             if self._sent is not None and name != "Fetch":
                 size_bytes = self._size_bytes if name == "Produce" else _size_of_records(message)
                 throttle_ms = max(throttle_ms, self._sent.charge(size_bytes, now_ms))
-        if self.mutations is not None:
+        if self.mutations is not None and name in _STRICT_SINCE:
             throttle_ms = max(throttle_ms, self.mutations.throttle_ms)
         if throttle_ms:
             if hasattr(message, "throttle_time_ms"):

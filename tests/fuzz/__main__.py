@@ -15,14 +15,17 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=100_000, help="how many inputs (default 100000)")
     parser.add_argument("--seed", default=None, help="repeats a run of the mutation engine")
     parser.add_argument(
-        "--targets", default="", help=f"names with commas: {', '.join(target.name for target in mutation.TARGETS)}"
+        "--targets",
+        default="",
+        help=f"names with commas: {', '.join((*(target.name for target in mutation.TARGETS), *mutation.GROUPS))}",
     )
     parser.add_argument(
         "--engine", choices=("mutation", "atheris"), default="mutation", help="where the inputs come from"
     )
     parser.add_argument("--input", help="one input of a finding, TARGET:HEX")
     options = parser.parse_args()
-    names = [name for name in options.targets.split(",") if name]
+    asked = [name for name in options.targets.split(",") if name]
+    names = [name for each in asked for name in sorted(mutation.GROUPS.get(each, {each}))]
     if options.input:
         name, _, data = options.input.partition(":")
         target = next(target for target in mutation.TARGETS if target.name == name)

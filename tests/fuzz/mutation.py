@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from itertools import accumulate
 from pathlib import Path
 
-from tests.fuzz import decoders, directories
+from tests.fuzz import decoders, directories, kerberos, logins
 from tests.fuzz.target import Finding, Target
 
-TARGETS = decoders.TARGETS + directories.TARGETS
+TARGETS = decoders.TARGETS + directories.TARGETS + logins.TARGETS + kerberos.TARGETS
+# Targets that have a name together.
+GROUPS = {"logins": frozenset(target.name for target in logins.TARGETS + kerberos.TARGETS)}
 # The limit of one input. The slowest valid one decompresses a batch of a megabyte.
 LIMIT_SECONDS = 2.0
 # The limit of the process's growth over a whole run.

@@ -28,8 +28,8 @@ PLANTS = (
     Plant(
         "a rate is not measured though it may be too high",
         "quotas/rate_sensor.py",
-        "return 0 if self._at_most <= self._safe else self.throttle_ms(now_ms)",
-        "return 0 if value <= self._safe else self.throttle_ms(now_ms)",
+        "return 0 if self.at_most <= self.safe else self.throttle_ms(now_ms)",
+        "return 0 if value <= self.safe else self.throttle_ms(now_ms)",
         RATE,
     ),
     Plant(
@@ -121,8 +121,8 @@ PLANTS = (
     Plant(
         "small batches do not count",
         "server/quota_fast_paths.py",
-        "if sent is not None and sent.charge(end - start, self._runtime.now * 1000):",
-        "if sent is not None and sent.charge(0, self._runtime.now * 1000):",
+        "if sent is not None and sent.charge(end - start, now_ms):",
+        "if sent is not None and sent.charge(0, now_ms):",
         BROKER,
     ),
     Plant(

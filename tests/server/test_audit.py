@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.errors import ConfigError
-from pykafkad.server import logs
+from pykafkad.server import audit, logs
 from pykafkad.server.session import Session
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
@@ -187,6 +188,50 @@ def test_lines_have_a_limit_and_what_is_dropped_is_counted(tmp_path: Path, monke
     assert told[0] == "WARNING logs lines-dropped count=2" and len(told) == 4
     world.process.audit.close()
     assert lines(tmp_path / "audit.txt") == ["WARNING logs lines-dropped count=1"]
+
+
+def test_one_caller_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks without end has a share of a second's lines; to explain costs nothing then."""
+    monkeypatch.setattr(audit, "LINES_OF_ONE_PER_SECOND", 3)
+    world = audited(tmp_path)
+    peer = world.connect()
+    add(peer, entry("t", principal="User:x", operation=READ))
+    explained = []
+    authorizer = world.process.audit._authorizer
+    explain = authorizer.explain
+    monkeypatch.setattr(
+        type(authorizer), "explain", lambda self, *asked: explained.append(asked[0]) or explain(*asked), raising=True
+    )
+    for _ in range(10):
+        produced(peer)
+    action = ("Write", "Topic", "t")
+    world.process.audit.tell(False, ("User:bob", "127.0.0.1"), action, "Produce")
+    told = lines(tmp_path / "audit.txt")
+    assert [line.split()[3] for line in told if " denied " in line] == [f"principal={EVERYBODY}"] * 3 + [
+        "principal=User:bob"
+    ]
+    assert told[3] == "WARNING logs lines-dropped count=7"
+    assert explained == [EVERYBODY] * 3 + ["User:bob"]
+    world.advance(1)
+    produced(peer)
+    assert len(lines(tmp_path / "audit.txt")) == 1
+
+
+def test_the_file_is_closed_with_the_broker(tmp_path: Path) -> None:
+    """A way back to a snapshot makes another broker in this process, which opens the file anew."""
+    world = audited(tmp_path)
+    produced(world.connect())
+    opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if fd_exists(fd)]
+    assert opened.count(str(tmp_path / "audit.txt")) == 1
+    world.process.audit.close()
+    world.process.audit.close()
+    opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if fd_exists(fd)]
+    assert str(tmp_path / "audit.txt") not in opened
+
+
+def fd_exists(fd: str) -> bool:
+    """Not that of the list itself."""
+    return os.path.islink(f"/proc/self/fd/{fd}")
 
 
 def test_no_secret_is_told(tmp_path: Path) -> None:

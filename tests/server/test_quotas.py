@@ -70,6 +70,32 @@ def test_a_producer_within_its_quota_is_not_throttled(world: World) -> None:
     assert not is_muted(peer)
 
 
+def asked_for(world: World, *names: str):
+    """The error codes of topics that come by being asked for, and the throttle time."""
+    topics = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    answer = world.connect().ask(messages.MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
+    for _ in names:
+        world.turn()
+    return [row.error_code for row in answer.topics], answer.throttle_time_ms
+
+
+def test_topics_that_come_by_being_asked_for_count_as_changes(tmp_path: Path) -> None:
+    """Once the quota is used up none comes, and nobody is throttled; later they come. Other clients' do."""
+    world = World(tmp_path, num_partitions=6)
+    set_quota(world, CLIENT, MUTATION, 1.0)
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert asked_for(world, "one", "two", "three") == ([unknown] * 3, 0)
+    assert asked_for(world, "four") == ([unknown], 0)
+    # Ten partitions at once, and what takes the bucket below zero.
+    assert {"one", "two"} == set(world.broker.image.topics)
+    world.advance(8)
+    assert asked_for(world, "four") == ([unknown], 0)
+    assert set(world.broker.image.topics) == {"one", "two", "four"}
+    set_quota(world, CLIENT, MUTATION, None)
+    asked_for(world, "three")
+    assert "three" in world.broker.image.topics
+
+
 @in_turn("version", range(3, 14))
 def test_a_producer_over_its_quota(version: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The batch is appended and answered at once; the connection is muted for the throttle time and no longer."""
