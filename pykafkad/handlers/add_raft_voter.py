@@ -1,17 +1,20 @@
 """AddRaftVoter, versions 0 and 1 (KIP-853, KIP-1186).
 
-Always refused, because this quorum has one voter. The checks are in Kafka's order. Another cluster's id is
+A quorum of several voters has its replica answer (`raft/voter_changes.py`). An only voter with its broker in the same
+process refuses always. The checks are in Kafka's order. Another cluster's id is
 INCONSISTENT_CLUSTER_ID. A voter without an id, a directory or an endpoint of the controllers' listener is
 INVALID_REQUEST. With kraft.version 0 the settings of the nodes name the voters, and the request is UNSUPPORTED_VERSION.
 The id of a present voter is DUPLICATE_VOTER. Any other voter is REQUEST_TIMED_OUT, as in Kafka for a voter that it
 cannot reach.
 
-Gaps: for clusters of more than one broker; a further voter is never reached.
+Gaps: an only voter in the process of its broker never reaches a further one.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import voter_refusal
 from pykafkad.uuids import to_text
 from pykafkad.wire import messages
@@ -25,6 +28,12 @@ _DEFAULT_LISTENER = "CONTROLLER"
 
 def handle(ctx: ControllerContext, request: messages.AddRaftVoterRequest) -> object:
     """The refusal, with its reason."""
+    if not may(ctx, RULES["AddRaftVoter"][0]):
+        code = RULES["AddRaftVoter"][0].error
+        return messages.AddRaftVoterResponse(error_code=code, error_message=errors.message(code))
+    answered = ctx.controller.ask_quorum(ctx.token, request)
+    if answered is not None:
+        return answered
     code, text = _refusal(ctx, request)
     return messages.AddRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 

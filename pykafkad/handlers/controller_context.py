@@ -11,6 +11,7 @@ from pykafkad.handlers.context import NodeContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Literal, Protocol
 
     from pykafkad.config import Settings
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.events import MutationQuota
     from pykafkad.metadata.image import Image
     from pykafkad.metadata.quorum import Quorum
+    from pykafkad.wire.messages import DescribeQuorumResponse
 
     class Authorizer(Protocol):
         """Decides which principal may do what."""
@@ -49,17 +51,25 @@ if TYPE_CHECKING:
         def quorum(self) -> Quorum:
             """The metadata quorum."""
 
+        def ask_quorum(self, token: object, request: Any) -> object:
+            """Have the node's replica of the metadata log answer; None in a quorum that has no other members."""
+
+        def describe_quorum(self, version: int) -> DescribeQuorumResponse | None:
+            """The answer of a quorum with several members in a version; None of one that has no others."""
+
 
 class ControllerRequest:
     """A client's request that the controller decides.
 
     `message` is a request in `version` of the API `key`. `principal`, `client_address` and `listener` (its name)
-    describe the caller; `may_ask_for_tokens` says whether it has a login of its own. The controller answers with
-    `token`. `mutations` counts the partitions that it changes; None where no quota counts.
+    describe the caller, `client_id` is what it calls itself; `may_ask_for_tokens` says whether it has a login of its
+    own. The controller answers with `token`. `mutations` counts the partitions that it changes; None where no quota
+    counts.
     """
 
     __slots__ = (
         "client_address",
+        "client_id",
         "key",
         "listener",
         "may_ask_for_tokens",
@@ -81,6 +91,7 @@ class ControllerRequest:
         token: object,
         mutations: MutationQuota | None = None,
         may_ask_for_tokens: bool = False,
+        client_id: str = "",
     ) -> None:
         self.key = key
         self.version = version
@@ -91,12 +102,24 @@ class ControllerRequest:
         self.token = token
         self.mutations = mutations
         self.may_ask_for_tokens = may_ask_for_tokens
+        self.client_id = client_id
 
 
 class ControllerServices:
     """The parts of a controller that its handlers may use."""
 
-    __slots__ = ("audit", "authorizer", "clock", "cluster_id", "controller", "image", "logs", "node_id", "settings")
+    __slots__ = (
+        "audit",
+        "authorizer",
+        "clock",
+        "cluster_id",
+        "controller",
+        "image",
+        "logs",
+        "node_id",
+        "reply",
+        "settings",
+    )
 
     clock: TurnClock
     node_id: int
@@ -107,6 +130,7 @@ class ControllerServices:
     controller: Submits
     authorizer: Authorizer | None
     audit: Audit | None
+    reply: Callable[[Any, object], None]
 
     def __init__(self, **services: object) -> None:
         """Takes the services by name. The start of the node adds `cluster_id` and `image`; an audit sets `audit`."""
@@ -133,6 +157,11 @@ class ControllerContext(NodeContext):
     def token(self) -> object:
         """The value with which the controller answers this request later."""
         return self._request.token
+
+    @property
+    def reply(self) -> Callable[[Any, object], None]:
+        """`reply(token, message)` answers a request whose answer comes later."""
+        return self._services.reply
 
     @property
     def mutations(self) -> MutationQuota | None:

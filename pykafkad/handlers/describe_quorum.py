@@ -3,8 +3,9 @@
 Describes partition 0 of `__cluster_metadata`: its leader, the leader epoch, the high watermark, and the end offset of
 each voter. If a request names anything else, every row is UNKNOWN_TOPIC_OR_PARTITION. Version 1 adds the time of each
 voter's last fetch, which for the leader is now. Version 2 adds directory ids, error messages and the voters' listeners.
+In a quorum of several members only the leader describes it, with the observers; others say NOT_LEADER_OR_FOLLOWER.
 
-A voter that the controller itself registered has no listeners, because this release's controller listens nowhere.
+The only voter of a process that is a broker, too, has no listeners if the process itself registered it.
 
 Gaps: none.
 """
@@ -35,6 +36,9 @@ def handle(ctx: ControllerContext, request: messages.DescribeQuorumRequest) -> o
     asked = [(topic.topic_name, part.partition_index) for topic in request.topics for part in topic.partitions]
     if asked != [LOG] or len(request.topics) != 1:
         return _refused(request)
+    described = ctx.controller.describe_quorum(ctx.version)
+    if described is not None:
+        return described
     quorum = ctx.controller.quorum
     return _Response(
         topics=[_Response.TopicData(topic_name=LOG[0], partitions=[_partition(quorum, ctx)])],

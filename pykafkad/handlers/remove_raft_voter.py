@@ -1,6 +1,7 @@
 """RemoveRaftVoter, version 0 (KIP-853).
 
-Always refused, because the quorum's only voter stays. The checks are in Kafka's order. Another cluster's id is
+A quorum of several voters has its replica answer (`raft/voter_changes.py`). An only voter with its broker in the same
+process stays, and always refuses. The checks are in Kafka's order. Another cluster's id is
 INCONSISTENT_CLUSTER_ID. A voter without an id or a directory is INVALID_REQUEST. With kraft.version 0 the settings of
 the nodes name the voters, and the request is UNSUPPORTED_VERSION. An id that is no voter, and the last voter, are
 VOTER_NOT_FOUND.
@@ -11,6 +12,8 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers.authorization import may
+from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import voter_refusal
 from pykafkad.uuids import to_text
 from pykafkad.wire import messages
@@ -22,6 +25,12 @@ if TYPE_CHECKING:
 
 def handle(ctx: ControllerContext, request: messages.RemoveRaftVoterRequest) -> object:
     """The refusal, with its reason."""
+    if not may(ctx, RULES["RemoveRaftVoter"][0]):
+        code = RULES["RemoveRaftVoter"][0].error
+        return messages.RemoveRaftVoterResponse(error_code=code, error_message=errors.message(code))
+    answered = ctx.controller.ask_quorum(ctx.token, request)
+    if answered is not None:
+        return answered
     code, text = _refusal(ctx, request)
     return messages.RemoveRaftVoterResponse(error_code=code, error_message=text or errors.message(code))
 

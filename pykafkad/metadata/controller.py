@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.delegation_tokens import TokensByHmac
+    from pykafkad.metadata.heartbeats import Heartbeats
 
     Effects = list[object]
     Steps = Generator[None, None, Effects]
@@ -42,7 +43,7 @@ class Controller:
     """The controller of node `node_id`. `settings` are the broker's, for defaults. `random` places replicas and makes
     ids."""
 
-    __slots__ = ("_tokens", "cluster_id", "image", "node_id", "random", "settings")
+    __slots__ = ("_tokens", "cluster_id", "heartbeats", "image", "local_brokers", "node_id", "random", "settings")
 
     def __init__(self, node_id: int, cluster_id: str, settings: Settings, image: Image, random: Random) -> None:
         self.node_id = node_id
@@ -51,6 +52,10 @@ class Controller:
         self.image = image
         self.random = random
         self._tokens: TokensByHmac | None = None
+        self.heartbeats: Heartbeats | None = None
+        """The sessions of brokers in other processes; None where there are none."""
+        self.local_brokers: set[int] = set()
+        """The ids of brokers in this process, which live as long as the controller does."""
 
     def step(self, event: object, now: float, now_ms: int) -> Effects:
         """The effects of one event of `events.py`."""
@@ -103,7 +108,35 @@ class Controller:
         return records
 
     def _register_broker(self, event: events.RegisterBroker) -> Effects:
+        self.local_brokers.add(event.broker_id)
+        if self.heartbeats is not None:
+            self.heartbeats.forget(event.broker_id)
         return [*registrations.register(self.image, self.settings, event)]
+
+    def _broker_registration(self, event: events.BrokerRegistration) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.register(self, event)
+
+    def _broker_heartbeat(self, event: events.BrokerHeartbeat) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.heartbeat(self, event)
+
+    def _begin_sessions(self, event: events.BeginSessions) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.begin_sessions(self, event.now)
+
+    def _check_sessions(self, event: events.CheckSessions) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.check_sessions(self, event)
+
+    def _register_controller(self, event: events.RegisterController) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.register_controller(self, event)
 
     def _unfence_broker(self, event: events.UnfenceBroker) -> Effects:
         broker = self.image.brokers.get(event.broker_id)
@@ -112,6 +145,7 @@ class Controller:
         return [*registrations.unfence(self.image, self.settings, broker.id)]
 
     def _stop_broker(self, event: events.StopBroker) -> Effects:
+        self.local_brokers.discard(event.broker_id)
         if event.broker_id not in self.image.brokers:
             return []
         return [*registrations.stop(self.image, self.settings, event.broker_id)]
@@ -156,7 +190,9 @@ class Controller:
             if name not in self.image.topics
         ]
         # There is no response, so no settings need to be described.
-        return self._create_topics(events.CreateTopics(None, topics, describable=frozenset()))
+        return self._create_topics(
+            events.CreateTopics(None, topics, describable=frozenset(), mutations=event.mutations)
+        )
 
     def _delete_topics(self, event: events.DeleteTopics) -> Steps:
         row = messages.DeleteTopicsResponse.DeletableTopicResult
@@ -185,6 +221,11 @@ class Controller:
             rows = _refuse_all(changes, event, row, error)
         return _finish_creation(changes, event, messages.CreatePartitionsResponse(results=rows + event.refused))
 
+    def _alter_partition(self, event: events.AlterPartition) -> Effects:
+        from pykafkad.metadata import alter_partition
+
+        return _finish(event.token, *alter_partition.alter(self.image, self.settings, event))
+
     def _alter_reassignments(self, event: events.AlterPartitionReassignments) -> Steps:
         from pykafkad.metadata import reassignments
 
@@ -199,6 +240,12 @@ class Controller:
         from pykafkad.metadata import directories
 
         return [*registrations.in_batches(directories.assign(self.image, self.settings, event))]
+
+    def _assign_replicas_of_request(self, event: events.AssignReplicas) -> Effects:
+        from pykafkad.metadata import directories
+
+        records, response = directories.assign_requested(self.image, self.settings, event.request)
+        return [*registrations.in_batches(records), Reply(event.token, response)]
 
     def _change_log_dirs(self, event: events.ChangeLogDirs) -> Effects:
         from pykafkad.metadata import directories
@@ -268,15 +315,19 @@ class Controller:
 
         return _finish(event.token, *delegation_tokens.create(event, self.image, self.settings, self.random))
 
-    def _renew_delegation_token(self, event: events.RenewDelegationToken) -> Effects:
+    def _renew_delegation_token(self, event: events.RenewDelegationToken) -> Steps:
         from pykafkad.metadata import delegation_tokens
 
-        return _finish(event.token, *delegation_tokens.renew(event, self.image, self.settings, self._tokens_by_hmac()))
+        tokens = self._tokens_by_hmac()
+        yield from tokens.follow()
+        return _finish(event.token, *delegation_tokens.renew(event, self.image, self.settings, tokens))
 
-    def _expire_delegation_token(self, event: events.ExpireDelegationToken) -> Effects:
+    def _expire_delegation_token(self, event: events.ExpireDelegationToken) -> Steps:
         from pykafkad.metadata import delegation_tokens
 
-        return _finish(event.token, *delegation_tokens.expire(event, self.image, self.settings, self._tokens_by_hmac()))
+        tokens = self._tokens_by_hmac()
+        yield from tokens.follow()
+        return _finish(event.token, *delegation_tokens.expire(event, self.image, self.settings, tokens))
 
     def _remove_expired_tokens(self, event: events.RemoveExpiredTokens) -> Effects:
         from pykafkad.metadata import delegation_tokens
@@ -296,6 +347,10 @@ class Controller:
     def _allocate_producer_ids(self, event: events.AllocateProducerIds) -> Effects:
         """Assign a block of producer ids. They are unique in the cluster, because the block is written to the log
         before any of them is used."""
+        broker = self.image.brokers.get(event.broker_id)
+        if broker is None or broker.epoch != event.broker_epoch:
+            stale = messages.AllocateProducerIdsResponse(error_code=errors.STALE_BROKER_EPOCH)
+            return _finish(event.token, [], stale)
         first = self.image.next_producer_id
         if first > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK_SIZE:
             raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "all producer ids of 64 bits have been assigned")
@@ -333,6 +388,11 @@ def _finish(token: object, records: list[StoredRecord], response: object) -> Eff
 _STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.Activate: Controller._activate,
     events.RegisterBroker: Controller._register_broker,
+    events.BrokerRegistration: Controller._broker_registration,
+    events.BrokerHeartbeat: Controller._broker_heartbeat,
+    events.BeginSessions: Controller._begin_sessions,
+    events.CheckSessions: Controller._check_sessions,
+    events.RegisterController: Controller._register_controller,
     events.UnfenceBroker: Controller._unfence_broker,
     events.StopBroker: Controller._stop_broker,
     events.FenceBroker: Controller._fence_broker,
@@ -342,9 +402,11 @@ _STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.AutoCreateTopics: Controller._auto_create_topics,
     events.DeleteTopics: Controller._delete_topics,
     events.CreatePartitions: Controller._create_partitions,
+    events.AlterPartition: Controller._alter_partition,
     events.AlterPartitionReassignments: Controller._alter_reassignments,
     events.ElectLeaders: Controller._elect_leaders,
     events.AssignReplicasToDirs: Controller._assign_replicas,
+    events.AssignReplicas: Controller._assign_replicas_of_request,
     events.ChangeLogDirs: Controller._change_log_dirs,
     events.AlterConfigs: Controller._alter_configs,
     events.CreateAcls: Controller._create_acls,

@@ -36,7 +36,7 @@ class Creation:
     """The records of one CreateTopics or CreatePartitions, checked against one image. The records of a topic are added
     after all its checks have passed."""
 
-    __slots__ = ("_described", "_mutations", "image", "random", "records", "settings")
+    __slots__ = ("_described", "_left", "_mutations", "image", "random", "records", "settings")
 
     def __init__(
         self, image: Image, settings: Settings, random: Random, mutations: MutationQuota | None = None
@@ -48,6 +48,8 @@ class Creation:
         self.random = random
         self.records: list[StoredRecord] = []
         self._described: dict[tuple[tuple[str, str], ...], list[ConfigRow]] = {}
+        self._left: int | None = None
+        """How many more partitions there may be by `pykafkad.max.partitions`; not looked at yet."""
 
     # ---- topics
 
@@ -94,6 +96,7 @@ class Creation:
         overrides = _overrides(topic)
         configs.check_topic(name, overrides, self.settings)
         assignments = self._assignments(topic)
+        self._check_limit(name, 0, len(assignments))
         if self._mutations is not None:
             self._mutations.record(len(assignments))
         topic_id = random_uuid(self.random)
@@ -118,6 +121,24 @@ class Creation:
             append(self._partition(topic_id, index, replicas))
             yield
         return result
+
+    def _check_limit(self, name: str, before: int, additional: int) -> None:
+        """Raises `KafkaError`, as Kafka does where a policy for new topics objects. Kafka's own topics do not count, up
+        to the number of partitions that the settings give them."""
+        limit = self.settings.pykafkad_max_partitions
+        if not limit:
+            return
+        row = INTERNAL.get(name)
+        if row is not None and before + additional <= getattr(self.settings, row[0]):
+            return
+        if self._left is None:
+            self._left = limit - sum(
+                len(topic.partitions) for topic in self.image.topics.values() if not topic.is_internal
+            )
+        if additional > self._left:
+            text = f"{additional} more partition(s) would be above pykafkad.max.partitions={limit}."
+            raise KafkaError(errors.POLICY_VIOLATION, text)
+        self._left -= additional
 
     def _check_name(self, name: str) -> None:
         if name in self.image.topics:
@@ -246,6 +267,7 @@ class Creation:
             raise KafkaError(errors.INVALID_PARTITIONS, text)
         additional = topic.count - start
         new_replicas = self._new_replicas(topic, known, additional)
+        self._check_limit(topic.name, start, additional)
         if self._mutations is not None:
             self._mutations.record(additional)
         for offset, replicas in enumerate(new_replicas):

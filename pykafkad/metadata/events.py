@@ -65,6 +65,58 @@ class RegisterBroker:
         self.previous_broker_epoch = previous_broker_epoch
 
 
+class BrokerRegistration:
+    """A broker of another process asks for its registration, by a request of `version`. `now` is the turn, in monotonic
+    seconds."""
+
+    __slots__ = ("now", "request", "token", "version")
+
+    def __init__(self, token: object, request: messages.BrokerRegistrationRequest, version: int, now: float) -> None:
+        self.token = token
+        self.request = request
+        self.version = version
+        self.now = now
+
+
+class BrokerHeartbeat:
+    """A broker of another process says that it lives. `now` is the turn in which that came, in monotonic seconds."""
+
+    __slots__ = ("now", "request", "token")
+
+    def __init__(self, token: object, request: messages.BrokerHeartbeatRequest, now: float) -> None:
+        self.token = token
+        self.request = request
+        self.now = now
+
+
+class CheckSessions:
+    """Look at `now`, in monotonic seconds, which brokers have been silent for too long."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+
+class BeginSessions:
+    """This controller is active from `now` on, in monotonic seconds: every unfenced broker has a fresh session."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+
+class RegisterController:
+    """Another controller of the quorum tells its listeners and features."""
+
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: messages.ControllerRegistrationRequest) -> None:
+        self.token = token
+        self.request = request
+
+
 class UnfenceBroker:
     """A registered broker has applied the metadata log and is ready to serve clients."""
 
@@ -120,13 +172,14 @@ class CreateTopics:
 class AutoCreateTopics:
     """Create topics that clients asked for and that do not exist, with the broker's default settings.
 
-    Names that exist by now, and invalid names, are ignored. The clients ask again.
+    Names that exist by now, invalid names, and those over the client's quota are ignored. The clients ask again.
     """
 
-    __slots__ = ("names",)
+    __slots__ = ("mutations", "names")
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], mutations: MutationQuota | None = None) -> None:
         self.names = names
+        self.mutations = mutations
 
 
 class DeleteTopics:
@@ -169,6 +222,17 @@ class CreatePartitions:
         self.mutations = mutations
 
 
+class AlterPartition:
+    """The leader of partitions proposes other ISRs. The `request` is as it travels (`version` says how)."""
+
+    __slots__ = ("request", "token", "version")
+
+    def __init__(self, token: object, request: messages.AlterPartitionRequest, version: int = 3) -> None:
+        self.token = token
+        self.request = request
+        self.version = version
+
+
 class AlterPartitionReassignments:
     """Move partitions to other brokers, or cancel such moves."""
 
@@ -206,6 +270,16 @@ class AssignReplicasToDirs:
     def __init__(self, broker_id: int, replicas: dict[tuple[bytes, int], bytes]) -> None:
         self.broker_id = broker_id
         self.replicas = replicas
+
+
+class AssignReplicas:
+    """The same by a broker of another process, which gets an answer for each replica."""
+
+    __slots__ = ("request", "token")
+
+    def __init__(self, token: object, request: messages.AssignReplicasToDirsRequest) -> None:
+        self.token = token
+        self.request = request
 
 
 class ChangeLogDirs:

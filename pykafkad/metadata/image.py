@@ -90,8 +90,10 @@ class Image:
         "before_change",
         "brokers",
         "brokers_generation",
+        "changed_tokens",
         "client_quotas",
         "controllers",
+        "delegation_token_counts",
         "delegation_tokens",
         "delta",
         "epoch",
@@ -123,6 +125,10 @@ class Image:
         self.acl_contents: dict[tuple[object, ...], int] = {}
         self.scram_credentials: dict[tuple[str, int], messages.UserScramCredentialRecord] = {}
         self.delegation_tokens: dict[str, messages.DelegationTokenRecord] = {}
+        self.delegation_token_counts: dict[str, int] = {}
+        """How many tokens each owner has."""
+        self.changed_tokens: dict[str, None] | None = None
+        """The ids of those that came or went since somebody looked; None as long as nobody does."""
         self.unknown_records = 0
         self.kraft_version = 0
         self.voters: list[voters.Voter] = []
@@ -179,6 +185,19 @@ class Image:
         """The changes since the last call."""
         delta = self.delta
         self.delta = MetadataDelta()
+        return delta
+
+    def whole_delta(self) -> MetadataDelta:
+        """What a broker that starts must look at: everything there is, as if it had just come."""
+        delta = MetadataDelta()
+        for topic in self.topics.values():
+            for state in topic.partitions:
+                delta.partitions[topic.name, state.index] = state
+        delta.configs = dict.fromkeys(self._configs)
+        delta.brokers = dict.fromkeys(self.brokers)
+        delta.features = dict.fromkeys(self.features)
+        if self.client_quotas:
+            delta.others["client_quotas"] = None
         return delta
 
     # ---- changing
@@ -381,13 +400,25 @@ def _remove_scram(image: Image, record: messages.RemoveUserScramCredentialRecord
 
 
 def _delegation_token(image: Image, record: messages.DelegationTokenRecord) -> None:
+    if record.token_id not in image.delegation_tokens:
+        _count_token(image, record, 1)
     image.delegation_tokens[record.token_id] = record
     image.delta.others["delegation_tokens"] = None
 
 
 def _remove_delegation_token(image: Image, record: messages.RemoveDelegationTokenRecord) -> None:
-    image.delegation_tokens.pop(record.token_id, None)
+    removed = image.delegation_tokens.pop(record.token_id, None)
+    if removed is not None:
+        _count_token(image, removed, -1)
     image.delta.others["delegation_tokens"] = None
+
+
+def _count_token(image: Image, token: messages.DelegationTokenRecord, change: int) -> None:
+    count = image.delegation_token_counts.pop(token.owner, 0) + change
+    if count:
+        image.delegation_token_counts[token.owner] = count
+    if image.changed_tokens is not None:
+        image.changed_tokens[token.token_id] = None
 
 
 def _begin_transaction(image: Image, record: messages.BeginTransactionRecord) -> None:

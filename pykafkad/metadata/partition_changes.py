@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
     from pykafkad.metadata.topics import PartitionState, Topic
 
-RECOVERING = 1
+RECOVERED, RECOVERING = 0, 1
 
 # The kinds of election. PREFERRED: the first replica, if it can lead. ONLINE: the present leader, else another replica
 # in sync. UNCLEAN: like ONLINE, else any active replica.
@@ -42,8 +42,9 @@ class PartitionChange:
     """Builds the record of a change of one partition.
 
     The caller sets the new values and then calls `record()`: `isr`, `replicas`, `removing`, `adding`, `directories`
-    (broker id to 16-byte directory id), the kind of `election`, `acceptable` (whether a broker may lead), and `lost`, a
-    broker that stopped uncleanly and may have lost records."""
+    (broker id to 16-byte directory id), the kind of `election`, `acceptable` (whether a broker may lead), `lost`, a
+    broker that stopped uncleanly and may have lost records, and `recovered`: a leader that was elected uncleanly has
+    done what it can."""
 
     __slots__ = (
         "_elr_kept",
@@ -57,6 +58,7 @@ class PartitionChange:
         "election",
         "isr",
         "lost",
+        "recovered",
         "removing",
         "replicas",
     )
@@ -84,6 +86,7 @@ class PartitionChange:
         self.directories = dict(zip(state.replicas, state.directories, strict=False))
         self.election = ONLINE
         self.lost = -1
+        self.recovered = False
         self.acceptable: Callable[[int], bool] = lambda broker_id: may_lead(image, state, broker_id)
 
     def record(self) -> StoredRecord | None:
@@ -105,6 +108,8 @@ class PartitionChange:
             record.isr = self.isr
         if self._elr_kept:
             self._remember_last_leader(record)
+        if self.recovered and state.leader_recovery_state == RECOVERING and record.leader_recovery_state == -1:
+            record.leader_recovery_state = RECOVERED
         for name, wanted in (
             ("replicas", self.replicas),
             ("removing_replicas", self.removing),

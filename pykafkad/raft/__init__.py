@@ -15,10 +15,11 @@ FetchSnapshot, observers, and the leader that resigns without fetches of a major
 are those of the settings, with 1 those of the log: by id and directory, with AddRaftVoter, RemoveRaftVoter,
 UpdateRaftVoter, replicas that join by themselves, and the upgrade from 0 to 1.
 
-What it does not do yet: addresses of leaders in answers and in BeginQuorumEpoch. A shell reaches a leader that is in no
-set of voters which its replica knows by the addresses of its settings. No broker runs it: a broker is a quorum of one
-voter through `metadata/quorum.py`. What runs it is the simulation of `tests/simulation/raft_world.py`, and
-`compat_tests/test_quorum_with_kafka.py` and `compat_tests/test_voters_with_kafka.py` beside a real Kafka.
+It knows no addresses but those of the voters in its log: its shell tells and learns where a leader is
+(`server/raft_addresses.py`). What runs it is `server/raft_member.py`, in a controller or in an observer; the simulation
+of `tests/simulation/raft_world.py`; and `compat_tests/test_quorum_with_kafka.py` and
+`compat_tests/test_voters_with_kafka.py` beside a real Kafka. A broker whose own controller is the only voter does
+without it (`metadata/quorum.py`).
 
 A shell keeps four rules. It performs the effects of all steps in the order in which they were returned; `Persist`,
 `Truncate` and the last `StoreSnapshot` are done before the effects after them. `Sync` is answered by `Synced` when what

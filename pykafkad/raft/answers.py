@@ -72,8 +72,11 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
     leader = row.current_leader
     handled = replica.heard(row.error_code, leader.leader_id, leader.leader_epoch, now)
     role = replica.role
-    if handled is not None or replica.state != states.FOLLOWER or role.leader_id != event.peer:
-        return handled is not False
+    if handled is not None:
+        return handled
+    if replica.state != states.FOLLOWER or role.leader_id != event.peer:
+        # Nothing new of the leader, which may be who has answered, asked by another of its names.
+        return False
     if row.diverging_epoch.epoch >= 0:
         is_sound = _truncate(replica, row.diverging_epoch, now)
     elif row.snapshot_id.epoch >= 0 and row.snapshot_id.end_offset >= 0:

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
+    from pykafkad.server.metadata_source import ActiveController
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer
+    from pykafkad.wire.messages import DescribeQuorumResponse
 
     class MetadataFollower(Protocol):
         """Whoever holds the controller's image and acts on its changes: a broker of the same process."""
@@ -91,6 +93,7 @@ class ControllerNode(RuntimeNode):
             controller=self,
             logs=self.logs,
             node_id=self.node_id,
+            reply=runtime.replies.reply,
             settings=settings,
         )
         self._handlers: dict[int, Handler] = {}
@@ -136,6 +139,14 @@ class ControllerNode(RuntimeNode):
             handler = self._handlers[request.key] = table.handler(row)
         return handler(ControllerContext(self.services, request), request.message)
 
+    def ask_quorum(self, token: object, request: Any) -> object:
+        """Requests of other members of the quorum: an only voter has none. None."""
+        return None
+
+    def describe_quorum(self, version: int) -> DescribeQuorumResponse | None:
+        """The handler describes an only voter."""
+        return None
+
     def _serve(self, context: Context, message: Any) -> object:
         """A request on the controller's own listener."""
         return self.submit(controller_request(context, message))
@@ -159,6 +170,23 @@ class ControllerNode(RuntimeNode):
     def on_committed(self, follower: MetadataFollower) -> None:
         """Tell `follower` of every change of the image from now on, in the order of the subscriptions."""
         self._followers.append(follower)
+
+    def active_controller(self) -> ActiveController | None:
+        """The leader of the quorum: this node, from its election on."""
+        from pykafkad.server.metadata_source import ActiveController
+
+        if self.quorum.leader_id < 0:
+            return None
+        for each in listeners.endpoints(self.listeners):
+            return ActiveController(self.quorum.leader_id, self.quorum.epoch, each.host, each.port)
+        return ActiveController(self.quorum.leader_id, self.quorum.epoch, "", 0)
+
+    def on_new_controller(self, told: Callable[[], object]) -> None:
+        """An only voter leads from its start to its end."""
+
+    def forget(self, follower: MetadataFollower) -> None:
+        """Tell `follower` of nothing any more."""
+        self._followers.remove(follower)
 
     def metadata_changed(self, delta: MetadataDelta) -> bool:
         """Committed records changed the image. Whether new partitions wait for their logs by that."""
@@ -235,8 +263,8 @@ class ControllerNode(RuntimeNode):
         listeners.bind(self.socket_server, self.listeners, self.settings, self.logs)
 
     def activate(self, incarnation_id: bytes) -> None:
-        """Begin to decide. Every broker but this process's own is fenced: nobody can tell this controller that it
-        lives."""
+        """Begin to decide. Every broker but this process's own is fenced where nobody can tell this controller that it
+        lives; where it has listeners, they have a session's time for that."""
         self.submit(
             events.Activate(
                 self.quorum.epoch,
@@ -245,6 +273,9 @@ class ControllerNode(RuntimeNode):
                 self.metadata_log.bootstrap_records(),
             )
         )
+        if self.listeners:
+            self.submit(events.BeginSessions(self.runtime.now))
+            return
         for other in list(self.image.brokers.values()):
             if other.id != self.node_id:
                 self.submit(events.FenceBroker(other.id, other.epoch))

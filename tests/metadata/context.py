@@ -20,6 +20,14 @@ class Controller:
         self._cluster.submit(event)
         return DEFERRED
 
+    def ask_quorum(self, token, request):
+        """The quorum has no other members."""
+        return None
+
+    def describe_quorum(self, version):
+        """Nor is there anything of them to tell."""
+        return None
+
 
 class FakeContext:
     """`denied` is a set of `(operation, resource type, name)` that the caller is not allowed."""

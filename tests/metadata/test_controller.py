@@ -420,9 +420,10 @@ def test_growing_by_too_many_partitions_is_refused_as_a_whole():
 
 def test_a_block_of_producer_ids_is_assigned_only_once():
     cluster = Cluster()
-    blocks = [cluster.submit(events.AllocateProducerIds("token", 1, 9)) for _ in range(2)]
+    epoch = cluster.image.brokers[1].epoch
+    blocks = [cluster.submit(events.AllocateProducerIds("token", 1, epoch)) for _ in range(2)]
     again = cluster.restart()
-    blocks.append(again.submit(events.AllocateProducerIds("token", 1, 9)))
+    blocks.append(again.submit(events.AllocateProducerIds("token", 1, again.image.brokers[1].epoch)))
     assert [(each.producer_id_start, each.producer_id_len) for each in blocks] == [
         (0, 1000),
         (1000, 1000),
@@ -434,4 +435,4 @@ def test_no_producer_ids_are_assigned_beyond_64_bits():
     cluster = Cluster()
     cluster.image.next_producer_id = controller_module.MAX_PRODUCER_ID - 5
     with pytest.raises(KafkaError):
-        cluster.submit(events.AllocateProducerIds("token", 1, 9))
+        cluster.submit(events.AllocateProducerIds("token", 1, cluster.image.brokers[1].epoch))

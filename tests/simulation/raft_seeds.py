@@ -47,7 +47,7 @@ def shrink(seed, without=()):
     return without
 
 
-class _Planted(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+class Planted(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     """Imports one module from a source with a bug."""
 
     def __init__(self, plant):
@@ -65,7 +65,7 @@ def _plant(name):
     from tests.planted.raft_plants import FOUND_BY_SEEDS
 
     (plant,) = (each for each in FOUND_BY_SEEDS if each.name == name)
-    sys.meta_path.insert(0, _Planted(plant))
+    sys.meta_path.insert(0, Planted(plant))
 
 
 def _try_all(only, limit):

@@ -1,0 +1,243 @@
+"""A broker's registration with the active controller of another process, and its heartbeats.
+
+It registers with a new incarnation, tells with each heartbeat how far it has read the metadata log, is served when the
+controller has unfenced it, and leaves in a controlled shutdown, in which others lead its partitions before it goes.
+
+    STARTING ──► RECOVERY ──► RUNNING ──► LEAVING ──► GONE
+     registers,   opens its    serves      the controller
+     reads its    logs, asks               moves its
+     registration to be served             leaderships
+
+Of the controller's errors none ends it: it asks again with each interval, as Kafka's brokers do. A controller that does
+not know the broker's epoch (STALE_BROKER_EPOCH) has unregistered it on somebody's wish, or knows another life of it:
+the log says so, and the broker registers again at its next start."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.metadata import features
+from pykafkad.server import listeners
+from pykafkad.server.peer import Failure
+from pykafkad.server.runtime import RuntimeNode
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pykafkad.server.broker import Broker
+    from pykafkad.server.controller_channel import ControllerChannel
+
+STARTING = "starting"
+RECOVERY = "recovery"
+RUNNING = "running"
+LEAVING = "leaving"
+GONE = "gone"
+
+SHUTDOWN_SECONDS = 60.0
+"""How long a stop waits until the controller has moved the leaderships. Kafka waits five minutes."""
+
+_SOON_SECONDS = 0.01
+_SHUTDOWN_SOON_SECONDS = 0.05
+_SEND = "send"
+_TIMEOUT = "timeout"
+
+
+class BrokerLifecycle(RuntimeNode):
+    """`start` after the broker listens, and turns. `unfenced()` is called when clients are led to the broker."""
+
+    def __init__(self, broker: Broker, channel: ControllerChannel, unfenced: Callable[[], object]) -> None:
+        settings = broker.settings
+        self.state = STARTING
+        self.epoch = -1
+        """The broker's epoch; -1 until it is registered."""
+        self._broker = broker
+        self._runtime = broker.runtime
+        self.channel = channel
+        self._unfenced = unfenced
+        self._interval = settings.broker_heartbeat_interval_ms / 1000
+        # A connection of its own: a heartbeat waits behind nothing.
+        self._link = channel.link("heartbeat", max(settings.broker_session_timeout_ms // 2, 1))
+        self._incarnation_id = b""
+        self._log_dirs: list[bytes] = []
+        self._offline: list[bytes] = []
+        self._cordoned: list[bytes] | None = None
+        self._is_in_flight = False
+        self._sends_next = False
+        """Whether something came up while a request was on its way."""
+        self._has_told_of_error = 0
+        channel.lifecycle = self
+
+    def start(self, incarnation_id: bytes) -> None:
+        """Register. Unless that comes to pass in `initial.broker.registration.timeout.ms`, the process stops."""
+        self._incarnation_id = incarnation_id
+        self._log_dirs = sorted(self._broker.directories.ids())
+        timeout = self._broker.settings.initial_broker_registration_timeout_ms / 1000
+        self._runtime.timers.set((self, _TIMEOUT), self._runtime.now + timeout)
+        self._send()
+
+    def directories_changed(self, online: list[bytes] | None, cordoned: list[bytes] | None) -> None:
+        """Directories have failed, or are to take no new replicas; None where nothing changed."""
+        if online is not None:
+            self._offline = [each for each in self._log_dirs if each not in online]
+        if cordoned is not None:
+            self._cordoned = cordoned
+        if self.epoch >= 0:
+            self._send_soon(0.0)
+
+    # ---- the stop
+
+    def leave(self) -> None:
+        """Ask the controller to move what this broker leads; GONE is the state when that is done."""
+        if self.state != RUNNING:
+            self._end()
+        else:
+            self.state = LEAVING
+            self._send_soon(0.0)
+
+    def resign(self) -> None:
+        """Leave, and wait for the end of that; clients are served until then."""
+        if self.state != LEAVING:
+            self.leave()
+        runtime = self._runtime
+        deadline = runtime.clock.now() + SHUTDOWN_SECONDS
+        # The loop has ended; its turns go on here.
+        while self.state == LEAVING and runtime.clock.now() < deadline:
+            runtime.reactor.turn(runtime.seconds_to_next_turn(deadline))
+        if self.state == LEAVING:
+            self._broker.logs.warning("server", "controlled-shutdown-timed-out", seconds=SHUTDOWN_SECONDS)
+            self._end()
+
+    def _end(self) -> None:
+        self.state = GONE
+        for key in (_SEND, _TIMEOUT):
+            self._runtime.timers.cancel((self, key))
+        self._link.close()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._end()
+
+    # ---- requests
+
+    def fired(self, key: str) -> None:
+        """A timer is due."""
+        if key == _SEND:
+            self._send()
+        elif self.epoch < 0:
+            self._broker.logs.error(
+                "server",
+                "not-registered",
+                seconds=self._broker.settings.initial_broker_registration_timeout_ms / 1000,
+                remedy="look at the controllers: controller.quorum.bootstrap.servers names them",
+            )
+            self._runtime.stop("no active controller has registered this broker in time")
+
+    def _send_soon(self, seconds: float) -> None:
+        if self._is_in_flight:
+            self._sends_next = seconds <= 0.0
+        elif self.state != GONE:
+            self._runtime.timers.set((self, _SEND), self._runtime.now + seconds)
+
+    def _send(self) -> None:
+        if self._is_in_flight or self.state == GONE:
+            return
+        self._is_in_flight = True
+        self._sends_next = False
+        patience = self._broker.settings.broker_session_timeout_ms / 1000
+        if self.epoch < 0:
+            self._link.send(self._registration(), self._registered, patience)
+        else:
+            self._link.send(self._heartbeat(), self._heard, patience)
+
+    def _registration(self) -> messages.BrokerRegistrationRequest:
+        request, broker = messages.BrokerRegistrationRequest, self._broker
+        return request(
+            broker_id=broker.node_id,
+            cluster_id=broker.cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=[
+                request.Listener(
+                    name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol
+                )
+                for each in listeners.endpoints(broker.listeners)
+            ],
+            features=[
+                request.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in features.SUPPORTED.items()
+            ],
+            rack=broker.settings.broker_rack,
+            log_dirs=self._log_dirs,
+            previous_broker_epoch=broker.directories.broker_epoch,
+        )
+
+    def _registered(self, outcome: Any) -> None:
+        self._is_in_flight = False
+        if self.state == GONE:
+            return
+        if type(outcome) is Failure or outcome.error_code:
+            self._tell_error("registration-failed", outcome)
+            self._send_soon(self._interval)
+            return
+        self._has_told_of_error = 0
+        self._runtime.timers.cancel((self, _TIMEOUT))
+        self.epoch = outcome.broker_epoch
+        self._broker.logs.info("server", "registered", epoch=self.epoch)
+        self._send_soon(0.0)
+
+    def _heartbeat(self) -> messages.BrokerHeartbeatRequest:
+        level = self._broker.image.features.get(features.METADATA_VERSION, 0)
+        return messages.BrokerHeartbeatRequest(
+            broker_id=self._broker.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._broker.image.offset,
+            want_fence=self.state == STARTING,
+            want_shut_down=self.state == LEAVING,
+            offline_log_dirs=self._offline,
+            cordoned_log_dirs=self._cordoned if level >= features.CORDONED_SINCE else None,
+        )
+
+    def _heard(self, outcome: Any) -> None:
+        self._is_in_flight = False
+        if self.state == GONE:
+            return
+        if type(outcome) is Failure or outcome.error_code:
+            self._tell_error("heartbeat-failed", outcome)
+            self._send_soon(self._interval)
+            return
+        self._has_told_of_error = 0
+        if self.state == STARTING:
+            self._has_heard_at_start(outcome)
+        elif self.state == RECOVERY and not outcome.is_fenced:
+            self.state = RUNNING
+            self._broker.logs.info("server", "unfenced", epoch=self.epoch)
+            self._unfenced()
+            self._send_soon(self._interval)
+        elif self.state == LEAVING:
+            if outcome.should_shut_down:
+                self._end()
+            else:
+                self._send_soon(_SHUTDOWN_SOON_SECONDS)
+        else:
+            self._send_soon(self._interval)
+        if self._sends_next:
+            self._send_soon(0.0)
+
+    def _has_heard_at_start(self, answer: messages.BrokerHeartbeatResponse) -> None:
+        own = self._broker.image.brokers.get(self._broker.node_id)
+        if not answer.is_caught_up or own is None or own.epoch != self.epoch:
+            self._send_soon(_SOON_SECONDS)
+            return
+        # What is there already is opened before clients are led here.
+        self.channel.begin()
+        self._broker.load()
+        self.state = RECOVERY
+        self._send_soon(0.0)
+
+    def _tell_error(self, event: str, outcome: Any) -> None:
+        """Once for each kind of error until something succeeds: it is asked again every few seconds."""
+        code = errors.REQUEST_TIMED_OUT if type(outcome) is Failure else outcome.error_code
+        if code != self._has_told_of_error:
+            self._has_told_of_error = code
+            self._broker.logs.warning("server", event, error=errors.name(code), broker=self._broker.node_id)

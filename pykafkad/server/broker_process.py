@@ -1,0 +1,117 @@
+"""A process that is a broker alone (`process.roles=broker`): it observes the metadata quorum of other processes, is
+registered with their active controller, and asks that for every change of the metadata.
+
+Gaps: it reaches the controllers in plain text only, and speaks the newest version of each API that both Kafka 4.3 and
+pykafkad have, without asking which versions a controller has."""
+
+from __future__ import annotations
+
+from pykafkad.disk import Disk
+from pykafkad.errors import ConfigError
+from pykafkad.server import quorum_settings
+from pykafkad.server.broker import Broker
+from pykafkad.server.broker_lifecycle import RUNNING, BrokerLifecycle
+from pykafkad.server.controller_channel import ControllerChannel
+from pykafkad.server.directories import Directories
+from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.metadata_observer import MetadataObserver
+from pykafkad.server.reactor import Reactor
+from pykafkad.server.runtime import Runtime
+from pykafkad.server.wiring import Process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+    from typing import Any
+
+    from pykafkad.clock import Clock
+    from pykafkad.config import Settings
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
+    from pykafkad.server.session import Authorizer
+
+
+class BrokerProcess(Process):
+    """`start` returns when the broker serves; `begin` does not wait for that."""
+
+    __slots__ = ("lifecycle", "source")
+
+    def __init__(
+        self,
+        settings: Settings,
+        listening: list[Listener],
+        data_directories: Sequence[str],
+        *,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+        random: Random | None = None,
+        reactor: Callable[[Runtime], Reactor] = Reactor,
+        authorizer: Authorizer | None = None,
+        logs: Logs | None = None,
+        observer: Callable[..., Any] = MetadataObserver,
+    ) -> None:
+        """`observer(runtime, settings, directories, housekeeping)` makes what observes the quorum."""
+        settings.set_dynamic({}, {})
+        self._begin(clock, disk, random, reactor, logs)
+        runtime = self.runtime
+        directories = self.directories = Directories(runtime, settings, data_directories)
+        housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
+        self.source = observer(runtime, settings, directories, housekeeping)
+        channel: Any = ControllerChannel(runtime, settings, self.source)
+        self.controller = channel
+        authorizer = self._authorizer(settings, authorizer)
+        if self._acls is not None:
+            self.source.on_committed(self._acls)
+        broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
+        self.lifecycle = BrokerLifecycle(broker, channel, self._unfenced)
+        # The last is the first to resign: others lead before anything here ends.
+        runtime.nodes += [directories, housekeeping, self.source, broker, channel, self.lifecycle]
+        self.audit = None
+        if authorizer is not None and settings.pykafkad_audit_file:
+            from pykafkad.server import audit
+
+            self.audit = audit.install(self, authorizer, settings)
+
+    def start(self, *, stale_file: str | None = None) -> None:
+        """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way."""
+        self.begin(stale_file=stale_file)
+        runtime = self.runtime
+        while self.lifecycle.state != RUNNING:
+            if runtime.stopping is not None:
+                raise ConfigError(runtime.stopping)
+            runtime.reactor.turn(runtime.seconds_to_next_turn(float("inf")))
+
+    def begin(self, *, stale_file: str | None = None) -> None:
+        """Open the directories, listen, and begin to observe and to register."""
+        broker = self.broker
+        assert broker is not None
+        settings, directories = broker.settings, self.directories
+        quorum_settings.check_protocol(settings)
+        metadata_path, cluster_id = settings.metadata_log_dir or directories.paths[0], settings.pykafkad_cluster_id
+        if not cluster_id and not self.runtime.disk.exists(f"{metadata_path}/meta.properties"):
+            raise ConfigError(
+                f"{metadata_path} belongs to no cluster yet: name that of the controllers with pykafkad.cluster.id, or "
+                "format the directory with kafka-storage.sh"
+            )
+        directories.open(metadata_path, cluster_id or None)
+        if stale_file is not None:
+            # It is no part of the data, which may live in memory.
+            Disk().unlink(stale_file)
+        self.source.start()
+        self.lifecycle.channel.start()
+        broker.bind()
+        broker.services.cluster_id, broker.services.image = broker.cluster_id, broker.image
+        self.source.begin_serving()
+        self.lifecycle.start(self.runtime.random.randbytes(16))
+
+    def _unfenced(self) -> None:
+        """The controller leads clients here."""
+        broker = self.broker
+        assert broker is not None
+        broker.begin_serving()
+        if broker.socket_server.logins:
+            from pykafkad.server import scram_users
+
+            scram_users.share_secret(broker)
+        self.housekeeping.start()

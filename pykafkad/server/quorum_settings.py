@@ -1,0 +1,66 @@
+"""The metadata quorum as the settings name it: its static voters, and where it is found."""
+
+from __future__ import annotations
+
+from pykafkad.errors import ConfigError
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.voters import Voter
+from pykafkad.server.listeners import parse_address
+from pykafkad.uuids import ZERO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+
+_VOTERS = "controller.quorum.voters"
+_BOOTSTRAP = "controller.quorum.bootstrap.servers"
+DEFAULT_LISTENER = "CONTROLLER"
+
+
+def has_others(settings: Settings) -> bool:
+    """Whether other processes take part in the quorum: as brokers of a controller that is alone in its process, or as
+    voters."""
+    named = settings.controller_quorum_voters, settings.controller_quorum_bootstrap_servers
+    return "broker" not in settings.process_roles or max(map(len, named)) > 1
+
+
+def needs_format(settings: Settings) -> bool:
+    """Whether the node joins a cluster that has begun elsewhere, or begins one with others: its directory must have
+    been formatted with the id of that cluster."""
+    return has_others(settings) and (
+        len(settings.controller_quorum_voters) > 1 or bool(settings.controller_quorum_bootstrap_servers)
+    )
+
+
+def listener_of(settings: Settings) -> str:
+    """The name of the listener by which controllers reach each other: the first of `controller.listener.names`."""
+    return next(iter(settings.controller_listener_names or ()), DEFAULT_LISTENER)
+
+
+def static_voters(settings: Settings) -> list[Voter]:
+    """The voters of `controller.quorum.voters`; their directories are not known. Raises ConfigError."""
+    found: dict[int, Voter] = {}
+    for entry in settings.controller_quorum_voters:
+        number, at, address = entry.partition("@")
+        if not at or not number.strip().isdecimal() or int(number) in found:
+            raise ConfigError(f"{_VOTERS}: {entry!r} is not ID@HOST:PORT with an id of its own")
+        host, port = parse_address(address, _VOTERS)
+        found[int(number)] = Voter(int(number), ZERO, [Endpoint(listener_of(settings), host, port)])
+    return list(found.values())
+
+
+def bootstrap_servers(settings: Settings) -> list[tuple[str, int]]:
+    """The (host, port) pairs of `controller.quorum.bootstrap.servers`. Raises ConfigError."""
+    return [parse_address(each, _BOOTSTRAP) for each in settings.controller_quorum_bootstrap_servers]
+
+
+def check_protocol(settings: Settings) -> None:
+    """Raises ConfigError unless controllers are reached in plain text, which is all that this version can do."""
+    name = listener_of(settings)
+    entries = settings.listener_security_protocol_map.split(",")
+    protocols = dict(entry.strip().upper().split(":", 1) for entry in entries if ":" in entry)
+    if protocols.get(name.upper(), "PLAINTEXT") != "PLAINTEXT":
+        raise ConfigError(
+            f"listener.security.protocol.map: {name}:{protocols[name.upper()]}: nodes of this version reach the "
+            f"controllers in plain text only; use {name}:PLAINTEXT"
+        )
