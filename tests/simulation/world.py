@@ -16,7 +16,6 @@ from pykafkad.clock import ManualClock
 from pykafkad.disk import Disk
 from pykafkad.server.connection import CLOSED
 from pykafkad.server.listeners import Listener
-from pykafkad.server.log_writer import SLOW_SECONDS
 from pykafkad.server.offload import Offload, outcome
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.wiring import Process
@@ -207,9 +206,6 @@ class World:
         process.controller.sync_offload = InstantOffload(runtime.reactor.wake, runtime.unexpected)
         if self.broker is not None:
             self.writes = ManualWrites(self.broker.log_writer)
-            # Time stands still during a write: none is slow by itself.
-            self.broker.log_writer.note(SLOW_SECONDS)
-            self.broker.log_writer.beside_until = float("inf")
         process.start()
 
     @property

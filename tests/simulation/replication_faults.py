@@ -1,0 +1,308 @@
+"""A world of brokers whose faults are drawn from a seed: a swarm of some kinds, healing, then a look at everything.
+
+One machine of a run loses power, between two moments at which all replicas have everything: what is acknowledged with
+acks=all is in two page caches, and not on two devices."""
+
+from __future__ import annotations
+
+from pykafkad.metadata import events
+from pykafkad.metadata.partition_changes import PREFERRED
+from pykafkad.wire import messages
+from tests.simulation.network import Link
+from tests.simulation.replication_checkers import Checkers, Violation
+from tests.simulation.replication_clients import Clients, Producer, records_of
+from tests.simulation.replication_world import CONTROLLER, World
+
+SECONDS = 25.0
+HEALING_SECONDS = 60.0
+LOOK_SECONDS = 0.05
+FAULTS = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
+
+
+class FaultyWorld(World):
+    """`run_all` raises when something does not hold. `without` names faults that do not happen."""
+
+    def __init__(self, seed, without=()):
+        super().__init__(seed, brokers=3, **{"unclean.leader.election.enable": "false"})
+        chance = self.chance
+        self.faults = [each for each in chance.sample(FAULTS, chance.randint(2, 6)) if each not in without]
+        self.happened = dict.fromkeys(FAULTS, 0)
+        self.checkers = Checkers(self)
+        self.may_lose_power = True
+        self.is_healing = False
+        self.problem = None
+        small = {"internal_segment_bytes": 2000} if chance.random() < 0.5 else {}
+        self.create_topic("a", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas=2, **small)
+        self.create_topic("b", [[1, 2], [2, 3]], min_insync_replicas=2)
+        self.clients = Clients(self)
+        places = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
+        self.producers = [Producer(self.clients, *place, pause=chance.choice([0.02, 0.1])) for place in places]
+        self.readers = [Reader(self.clients, self.checkers, *place) for place in places]
+
+    def run_all(self):
+        """Faults for a while, then none, then a look at what is left."""
+        self._look()
+        self._fault()
+        self.run(SECONDS)
+        self.heal()
+        self.run(HEALING_SECONDS, holds=self.is_settled)
+        if not self.is_settled():
+            raise Violation(f"not healed: {self.what_lacks()}")
+        for producer in self.producers:
+            producer.is_stopped = True
+        self.run(6.0)
+        self.run(10.0, holds=self.is_settled)
+        self.checkers.look()
+        self.checkers.check_acknowledged(self.producers)
+        self.checkers.check_epochs()
+        if not all(each.acknowledged for each in self.producers):
+            raise Violation("nothing is acknowledged")
+        if self.unexpected_errors():
+            raise Violation("".join(line for line in self.lines if "unexpected" in line))
+
+    def fail(self, text):
+        """Something does not hold; the run ends with its next look."""
+        self.problem = self.problem or text
+
+    def _look(self):
+        if self.problem:
+            raise Violation(self.problem)
+        self.checkers.look()
+        self.cluster.network.at(self.now + LOOK_SECONDS, self._look)
+
+    # --- faults -----------------------------------------------------------------------------------------------------
+
+    def _fault(self):
+        if self.is_healing or not self.faults:
+            return
+        kind = self.chance.choice(self.faults)
+        self.happened[kind] += bool(_FAULTS[kind](self))
+        self.cluster.network.at(self.now + self.chance.expovariate(1.0), self._fault)
+
+    def _any_running(self):
+        running = [each for each in self.nodes.values() if each.is_running and not each.is_paused]
+        return self.chance.choice(running) if running else None
+
+    def later_start(self, node, seconds):
+        """A machine starts again after a while."""
+
+        def start():
+            if not node.is_running:
+                if self.controller.is_busy:
+                    self.cluster.network.at(self.now + 0.01, start)
+                    return
+                node.start()
+
+        self.cluster.network.at(self.now + seconds, start)
+
+    def kill(self, power=False):
+        node = self._any_running()
+        if node is None or (power and not self.may_lose_power):
+            return False
+        if power:
+            self.may_lose_power = False
+        node.kill(power=power)
+        self.later_start(node, self.chance.choice([0.1, 1.0, 5.0]) * self.chance.random())
+        return True
+
+    def stop(self):
+        node = self._any_running()
+        if node is None or self.controller.is_busy:
+            return False
+        node.stop()
+        self.later_start(node, self.chance.random() * 4.0)
+        return True
+
+    def pause(self):
+        node = self._any_running()
+        if node is None:
+            return False
+        node.pause()
+        incarnation = node.incarnation
+
+        def resume():
+            if node.is_running and node.is_paused and node.incarnation == incarnation:
+                node.resume()
+
+        self.cluster.network.at(self.now + self.chance.choice([0.5, 2.5, 6.0]) * self.chance.random(), resume)
+        return True
+
+    def _ends(self):
+        return [each.name for each in self.chance.sample(list(self.nodes.values()), 2)]
+
+    def cut(self, both=True):
+        one, other = self._ends()
+        network = self.cluster.network
+        ends = [(one, other), (other, one)] if both else [(one, other)]
+        for each in ends:
+            network.cut(*each)
+        seconds = self.chance.choice([0.5, 3.0, 8.0]) * self.chance.random()
+        for each in ends:
+            network.at(self.now + seconds, lambda each=each: network.mend(*each))
+        return True
+
+    def reset(self):
+        self.cluster.network.reset(*self._ends())
+        return True
+
+    def slow(self):
+        one, other = self._ends()
+        link = Link(delay=0.05, jitter=0.3, bytes_per_second=20_000, window_bytes=5_000)
+        self.cluster.network.set_link(one, other, link)
+        return True
+
+    def deaf(self):
+        """A broker and the controller do not hear each other."""
+        node = self._any_running()
+        if node is None:
+            return False
+        link = node.link
+        link.is_cut = True
+
+        def mend():
+            link.is_cut = False
+
+        self.cluster.network.at(self.now + self.chance.choice([0.5, 4.0, 8.0]) * self.chance.random(), mend)
+        return True
+
+    def depose(self):
+        """The leader of a partition is cut off from all others, the controller included, while clients reach it."""
+        producer = self.chance.choice(self.producers)
+        node = self.leader(producer.topic, producer.index)
+        if node is None or not node.is_running or node.is_paused:
+            return False
+        network, others = self.cluster.network, [each for each in self.nodes.values() if each is not node]
+        ends = [pair for other in others for pair in ((node.name, other.name), (other.name, node.name))]
+        link = node.link
+        link.is_cut = True
+        for each in ends:
+            network.cut(*each)
+
+        def mend():
+            link.is_cut = False
+            for each in ends:
+                network.mend(*each)
+
+        network.at(self.now + 3.0 + 3.0 * self.chance.random(), mend)
+        return True
+
+    def elect(self):
+        self.controller.submit(events.ElectLeaders(None, PREFERRED, None, 2))
+        return True
+
+    def reassign(self):
+        """The partitions of `b` move from machine to machine."""
+        request = messages.AlterPartitionReassignmentsRequest
+        index = self.chance.randrange(2)
+        state = self.state("b", index)
+        if state.adding_replicas or state.removing_replicas:
+            # As in Kafka, a move that is turned round while it goes on may have no end.
+            return False
+        asked = request.ReassignablePartition(partition_index=index, replicas=self.chance.sample(sorted(self.nodes), 2))
+        topics = [request.ReassignableTopic(name="b", partitions=[asked])]
+        self.controller.submit(events.AlterPartitionReassignments(None, request(topics=topics)))
+        return True
+
+    # --- healing ----------------------------------------------------------------------------------------------------
+
+    def heal(self):
+        self.is_healing = True
+        network = self.cluster.network
+        names = [each.name for each in self.nodes.values()]
+        for one in names:
+            for other in names:
+                if one != other:
+                    network.mend(one, other)
+                    network.set_link(one, other, Link(delay=0.001, jitter=0.004))
+        for node in self.nodes.values():
+            if node.is_running:
+                node.link.is_cut = False
+            if node.is_paused:
+                node.resume()
+            if not node.is_running:
+                self.later_start(node, 0.0)
+
+    def what_lacks(self):
+        """The partitions that are not whole, with why."""
+        lacking = []
+        for topic in self.image.topics.values():
+            for state in topic.partitions:
+                logs = [
+                    self.nodes[each].broker.partitions.get(topic.name, state.index)
+                    if self.nodes[each].is_running
+                    else None
+                    for each in state.replicas
+                ]
+                ends = [None if log is None else (log.written_end_offset, log.high_watermark) for log in logs]
+                if (
+                    set(state.isr) != set(state.replicas)
+                    or state.leader < 0
+                    or state.adding_replicas
+                    or state.removing_replicas
+                    or None in ends
+                    or len(ends) < len(state.replicas)
+                    or (all(each.is_stopped for each in self.producers) and len(set(ends)) > 1)
+                ):
+                    lacking.append((topic.name, state, ends))
+        return lacking
+
+    def is_settled(self):
+        """Whether every replica is in sync again, and nobody is where it should not be."""
+        if self.what_lacks():
+            return False
+        for node in self.nodes.values():
+            if node.link.applied != len(self.committed):
+                return False
+            for log in node.broker.partitions:
+                if node.node_id not in self.state(log.topic, log.partition).replicas:
+                    return False
+        return True
+
+
+_FAULTS = {
+    "kill": FaultyWorld.kill,
+    "power": lambda world: world.kill(power=True),
+    "stop": FaultyWorld.stop,
+    "pause": FaultyWorld.pause,
+    "cut": FaultyWorld.cut,
+    "one way": lambda world: world.cut(both=False),
+    "reset": FaultyWorld.reset,
+    "slow": FaultyWorld.slow,
+    "deaf": FaultyWorld.deaf,
+    "depose": FaultyWorld.depose,
+    "elect": FaultyWorld.elect,
+    "reassign": FaultyWorld.reassign,
+}
+assert tuple(sorted(_FAULTS)) == tuple(sorted(FAULTS)) and CONTROLLER
+
+
+class Reader:
+    """Reads a partition again and again, at any broker: what it sees at an offset is seen there ever after."""
+
+    def __init__(self, clients, checkers, topic, index):
+        self.clients, self.world = clients, clients.world
+        self.checkers = checkers
+        self.topic, self.index = topic, index
+        self.seen = {}
+        self.offset = 0
+        self._next()
+
+    def _next(self):
+        chance, world = self.world.chance, self.world
+        replicas = world.state(self.topic, self.index).replicas
+        if chance.random() < 0.3:
+            self.offset = 0
+        request = self.clients.fetch_request(self.topic, self.index, self.offset)
+        self.clients.send(chance.choice(replicas), request, self._answered)
+
+    def _answered(self, answer):
+        if isinstance(answer, messages.FetchResponse) and not answer.error_code:
+            row = answer.responses[0].partitions[0]
+            if not row.error_code:
+                for offset, value in records_of(row.records, self.offset):
+                    if self.seen.setdefault(offset, value) != value:
+                        self.world.fail(
+                            f"{self.topic}-{self.index}: {value} is read at {offset}, and {self.seen[offset]} was"
+                        )
+                    self.offset = offset + 1
+        self.world.cluster.network.at(self.world.now + self.world.chance.uniform(0.05, 0.5), self._next)

@@ -1,0 +1,101 @@
+"""`python -m tests.simulation.replication_seeds` runs brokers under faults, from many seeds: which do not hold?
+
+`--planted` plants bugs in the code, each in a process of its own, and prints the number of seeds that find it."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+from tests.simulation.raft_seeds import Planted
+
+# Each planted bug is found within this many seeds.
+SEEDS = 200
+
+
+def run(seeds, without=()):
+    """Run these seeds: how many, and the first that fails as (seed, error), or None."""
+    from tests.simulation.replication_faults import FaultyWorld
+
+    count = 0
+    for seed in seeds:
+        count += 1
+        try:
+            FaultyWorld(seed, without).run_all()
+        except Exception as error:
+            less = f" --without {','.join(without)}" if without else ""
+            error.add_note(f"Repeat it: python -m tests.simulation.replication_seeds --first {seed} --seeds 1{less}")
+            return count, (seed, error)
+    return count, None
+
+
+def shrink(seed, without=()):
+    """All faults that can be left out of a seed that fails, one after the other, and it still fails."""
+    from tests.simulation.replication_faults import FAULTS
+
+    for name in FAULTS:
+        if name not in without and run([seed], [*without, name])[1] is not None:
+            without = [*without, name]
+    return without
+
+
+def _try_all(only, limit):
+    """Plant each bug; ends with 1 when one is not found."""
+    from tests.planted.replication_plants import FOUND_BY_SEEDS
+
+    found = []
+    plants = [each for each in FOUND_BY_SEEDS if only in each.name]
+    for plant in plants:
+        command = [sys.executable, "-m", __spec__.name, "--plant", plant.name, "--first", "0", "--seeds", str(limit)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        line = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
+        if done.returncode == 1 and line.startswith("seed "):
+            found.append(int(line.split()[1].rstrip(":")) + 1)
+            print(f"{found[-1]:>6}  {plant.name}: {line}", flush=True)
+        else:
+            print(f"     -  {plant.name}: {line}", flush=True)
+    print(f"{len(found)} of {len(plants)} found, median {statistics.median(found) if found else '-'} seeds")
+    return len(found) != len(plants)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.replication_seeds")
+    parser.add_argument("--first", type=int, default=None)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--without", default="", help="faults to leave out, with commas between")
+    parser.add_argument("--shrink", action="store_true", help="leave out what the failing seed does not need")
+    parser.add_argument("--planted", nargs="?", const="", default=None, metavar="PART OF A NAME")
+    parser.add_argument("--plant", help="run the seeds with this bug planted")
+    options = parser.parse_args()
+    if options.planted is not None:
+        return _try_all(options.planted, options.seeds)
+    if options.plant:
+        from tests.planted.replication_plants import FOUND_BY_SEEDS
+
+        (plant,) = (each for each in FOUND_BY_SEEDS if each.name == options.plant)
+        sys.meta_path.insert(0, Planted(plant))
+    without = [each for each in options.without.split(",") if each]
+    first = random.randrange(1 << 32) if options.first is None else options.first
+    began = time.monotonic()
+    count, failed = run(range(first, first + options.seeds), without)
+    seconds = time.monotonic() - began
+    if failed is None:
+        print(f"{count} seeds from {first} hold, {seconds / count:.2f} s each")
+        return 0
+    seed, error = failed
+    if options.shrink:
+        print(f"without {','.join(shrink(seed, without))} it fails still")
+    if not options.plant:
+        import traceback
+
+        traceback.print_exception(error)
+    print(f"seed {seed}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,364 @@
+"""Brokers with a controller on machines of their own, from one seed: replication under kills, pauses, cut links and
+losses of power.
+
+Everything of the brokers is the product's, the fetches between them included. Between the controller and a broker there
+is a `ControllerLink`: events go one way and committed records the other, late, and not at all while the link is cut.
+Each broker has an image of its own. A broker that the controller does not hear of for `SESSION_SECONDS` is fenced."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+
+from pykafkad import config
+from pykafkad.metadata import events
+from pykafkad.metadata.image import Image
+from pykafkad.server import metadata_log
+from pykafkad.server.broker import Broker
+from pykafkad.server.controller_node import ControllerNode
+from pykafkad.server.directories import Directories
+from pykafkad.server.housekeeping import Housekeeping
+from pykafkad.server.listeners import Listener
+from pykafkad.server.logs import Logs, Sink
+from pykafkad.server.reactor import Reactor
+from pykafkad.server.runtime import Runtime
+from pykafkad.wire import messages
+from tests.simulation.cluster import Cluster, EventOffload
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.network import Host, Link
+
+CONTROLLER = "controller"
+PORT = 9092
+SESSION_SECONDS = 3.0
+HEARTBEAT_SECONDS = 0.5
+SETTINGS = {
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.wait.max.ms": "200",
+    "replica.fetch.backoff.ms": "200",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "2000",
+    "connections.max.idle.ms": "-1",
+    "log.cleaner.enable": "false",
+    "log.flush.offset.checkpoint.interval.ms": "5000",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+}
+
+
+def settings(**changes):
+    return config.Settings.from_properties({name: (value, "test") for name, value in {**SETTINGS, **changes}.items()})
+
+
+class LinkToken:
+    """Stands for a broker's token at the controller; the answer travels back."""
+
+    def __init__(self, link, token):
+        self.link = link
+        self.token = token
+        self.incarnation = link.node.incarnation
+
+    def deliver(self, message):
+        self.link.to_broker(lambda: self.token.deliver(message), self.incarnation)
+
+    def abandon(self, reason):
+        abandon = getattr(self.token, "abandon", None)
+        if abandon is not None:
+            self.link.to_broker(lambda: abandon(reason), self.incarnation)
+
+
+class ControllerLink:
+    """What a broker has of its controller: the image that it has reached, and a way for events."""
+
+    def __init__(self, world, node):
+        self.world = world
+        self.node = node
+        self.image = Image()
+        self.applied = 0
+        self.is_cut = False
+
+    def on_committed(self, follower):
+        pass
+
+    def after_opening(self, answer):
+        self.node.broker.after_opening(answer)
+
+    def submit(self, event):
+        if not self.node.broker.serving or type(event) is events.StopBroker:
+            # A start and an end wait for the controller.
+            self.world.controller.submit(event)
+            self.catch_up()
+            return None
+        if getattr(event, "token", None) is not None:
+            event.token = LinkToken(self, event.token)
+        self.world.later(lambda: self.is_cut or self.world.controller_does(lambda: self.world.controller.submit(event)))
+        return None
+
+    def catch_up(self):
+        """Apply what is committed; whether there was anything."""
+        committed = self.world.committed
+        while self.applied < len(committed):
+            self.image.apply(*committed[self.applied])
+            self.applied += 1
+
+    def to_broker(self, call, incarnation=None):
+        """Do something on the broker's loop, after a while, if the link and the broker's life last so long."""
+        incarnation = incarnation or self.node.incarnation
+        self.world.later(lambda: self._arrived(call, incarnation))
+
+    def _arrived(self, call, incarnation):
+        if not self.is_cut and self.node.is_running and self.node.incarnation == incarnation:
+            self.node.does(call)
+
+    def tell(self):
+        """The broker learns of what was committed."""
+        self.to_broker(self._learn)
+
+    def _learn(self):
+        before = self.applied
+        self.catch_up()
+        if self.applied != before and self.node.broker.serving:
+            delta = self.image.take_delta()
+            if delta:
+                self.node.broker.metadata_changed(delta)
+
+
+class BrokerNode:
+    """A machine with a broker that may be running."""
+
+    def __init__(self, world, node_id):
+        self.world = world
+        self.node_id = node_id
+        self.name = f"10.0.0.{node_id}"
+        self.disk = MemoryDisk()
+        self.incarnation = 0
+        self.is_running = self.is_paused = False
+        self.heard_at = 0.0
+        self.runtime = self.broker = self.link = None
+
+    def start(self):
+        """Begin a life on what the disk holds."""
+        world = self.world
+        self.incarnation += 1
+        host = Host(world.cluster.network, self.name)
+        runtime = self.runtime = Runtime(
+            clock=world.cluster.clock,
+            disk=self.disk,
+            random=random.Random(world.chance.random()),
+            reactor=lambda runtime: Reactor(runtime, host),
+            logs=Logs("info", world.sink),
+        )
+        runtime.offload, runtime.cpu_offload = (
+            EventOffload(world.cluster, runtime),
+            EventOffload(world.cluster, runtime),
+        )
+        own = settings(**{"node.id": str(self.node_id), **world.settings})
+        directories = Directories(runtime, own, ["/data"])
+        housekeeping = Housekeeping(runtime, own, directories)
+        self.link = ControllerLink(world, self)
+        self.link.catch_up()
+        broker = self.broker = Broker(
+            runtime, own, [Listener("PLAINTEXT", self.name, PORT)], directories, housekeeping, self.link
+        )
+        runtime.nodes += [directories, housekeeping, broker]
+        directories.open("/data")
+        broker.bind()
+        self.is_running, self.is_paused = True, False
+        broker.start(runtime.random.randbytes(16))
+        housekeeping.start()
+        world.cluster.adopt(self.name, runtime, host)
+        self.heard_at = world.now
+
+    def does(self, call):
+        """Do something in the broker's next turn."""
+        self.runtime.offload._results.append((lambda _: call(), None))
+        self.runtime.reactor.wake()
+
+    def kill(self, *, power=False):
+        """The process is gone, or with `power` the machine: what was not synced may be lost."""
+        self.is_running = self.is_paused = False
+        self.world.cluster.release(self.name)
+        self.disk.kill()
+        if power:
+            self.disk.lose_power(self.world.chance)
+
+    def stop(self):
+        """A clean stop."""
+        self.runtime.close()
+        self.is_running = self.is_paused = False
+        self.world.cluster.release(self.name)
+        self.disk.kill()
+
+    def pause(self):
+        """The process gets no time."""
+        self.is_paused = True
+        self.world.cluster.runtimes.pop(self.name)
+
+    def resume(self):
+        """It goes on."""
+        self.is_paused = False
+        self.world.cluster.runtimes[self.name] = self.runtime
+
+
+class ReplicationCluster(Cluster):
+    """A cluster whose machines come and go."""
+
+    def adopt(self, name, runtime, host):
+        self._hosts[name], self.runtimes[name] = host, runtime
+
+    def release(self, name):
+        """The machine is silent: its connections break, nobody waits at its addresses."""
+        self.runtimes.pop(name, None)
+        network = self.network
+        for each in list(network.descriptors.values()):
+            if getattr(each, "host", None) == name:
+                if getattr(each, "peer", None) is not None and each.is_connected:
+                    each.reset()
+                each.close()
+
+
+class World:
+    """`brokers` machines with a controller. `run(seconds)` lets time pass."""
+
+    def __init__(self, seed, brokers=3, **changes):
+        self.seed = seed
+        self.settings = changes
+        self.cluster = ReplicationCluster(seed, [])
+        self.chance = random.Random(self.cluster.random.random())
+        self.lines = []
+        self.sink = Sink(self._write_line, self.cluster.clock)
+        self.cluster.network.set_usual_link(Link(delay=0.001, jitter=0.004))
+        self.committed = []
+        self._start_controller()
+        self.nodes = {node_id: BrokerNode(self, node_id) for node_id in range(1, brokers + 1)}
+        for node in self.nodes.values():
+            node.start()
+        self._heartbeat()
+
+    def _start_controller(self):
+        world = self
+
+        class Recording(Image):
+            """Tells of every record that is applied."""
+
+            __slots__ = ()
+
+            def apply(self, record, offset=None, epoch=None):
+                super().apply(record, offset, epoch)
+                world.record_committed(record, self.offset, epoch)
+
+        usual, metadata_log.Image = metadata_log.Image, Recording
+        host = Host(self.cluster.network, CONTROLLER)
+        try:
+            own = settings(**{"node.id": "100", **self.settings})
+            runtime = self.controller_runtime = Runtime(
+                clock=self.cluster.clock,
+                disk=MemoryDisk(),
+                random=random.Random(self.chance.random()),
+                reactor=lambda runtime: Reactor(runtime, host),
+                logs=Logs("error", self.sink),
+            )
+            runtime.offload, runtime.cpu_offload = (EventOffload(self.cluster, runtime) for _ in range(2))
+            directories = Directories(runtime, own, ["/data"])
+            housekeeping = Housekeeping(runtime, own, directories)
+            controller = self.controller = ControllerNode(runtime, own, directories, housekeeping, [])
+            runtime.nodes += [directories, housekeeping, controller]
+            directories.open("/data")
+            controller.start()
+            controller.activate(runtime.random.randbytes(16))
+            controller.begin_serving()
+        finally:
+            metadata_log.Image = usual
+        # Every sync of the metadata is done at once: nothing here is about the quorum.
+        self.controller.finish_work()
+        self.cluster.adopt(CONTROLLER, runtime, host)
+
+    # --- between controller and brokers -----------------------------------------------------------------------------
+
+    def record_committed(self, record, offset, epoch):
+        self.committed.append((record, offset, epoch))
+        for node in getattr(self, "nodes", {}).values():
+            if node.is_running and node.broker.serving:
+                node.link.tell()
+
+    def later(self, call):
+        """After the time that a message takes."""
+        self.cluster.network.at(self.now + self.chance.random() * 0.02, call)
+
+    def controller_does(self, call):
+        runtime = self.controller_runtime
+        runtime.offload._results.append((lambda _: call(), None))
+        runtime.reactor.wake()
+
+    def _heartbeat(self):
+        """Who is heard of is unfenced, who is not is fenced."""
+        network = self.cluster.network
+        for node in self.nodes.values():
+            registered = self.controller.image.brokers.get(node.node_id)
+            if node.is_running and not node.is_paused and not node.link.is_cut:
+                node.heard_at = self.now
+                node.link.tell()
+                if registered.fenced and node.link.applied == len(self.committed):
+                    self.controller.submit(events.UnfenceBroker(node.node_id, registered.epoch))
+            elif registered is not None and not registered.fenced and self.now - node.heard_at > SESSION_SECONDS:
+                self.controller.submit(events.FenceBroker(node.node_id, registered.epoch))
+        network.at(self.now + HEARTBEAT_SECONDS, self._heartbeat)
+
+    # --- what tests do ----------------------------------------------------------------------------------------------
+
+    @property
+    def now(self):
+        return self.cluster.clock.now()
+
+    @property
+    def image(self):
+        """The controller's."""
+        return self.controller.image
+
+    def run(self, seconds, holds=lambda: False):
+        self.cluster.run(self.now + seconds, holds=holds)
+
+    def decide(self, event_of):
+        """Have the controller decide; the answer."""
+        answers = []
+        token = SimpleNamespace(deliver=answers.append, abandon=answers.append)
+        self.controller.submit(event_of(token))
+        self.run(5.0, holds=lambda: bool(answers))
+        return answers[0]
+
+    def create_topic(self, name, replicas, **configs):
+        """One partition for each list of replicas."""
+        request = messages.CreateTopicsRequest
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[
+                request.CreatableReplicaAssignment(partition_index=index, broker_ids=list(each))
+                for index, each in enumerate(replicas)
+            ],
+            configs=[
+                request.CreatableTopicConfig(name=key.replace("_", "."), value=str(value))
+                for key, value in configs.items()
+            ],
+        )
+        answer = self.decide(lambda token: events.CreateTopics(token, [topic]))
+        assert [row.error_code for row in answer.topics] == [0], answer
+        self.run(0.1)
+
+    def state(self, topic, index=0):
+        """A partition as the controller knows it."""
+        return self.image.partition(topic, index)
+
+    def leader(self, topic, index=0):
+        """The machine that leads a partition, or None."""
+        return self.nodes.get(self.state(topic, index).leader)
+
+    def log(self, node_id, topic, index=0):
+        """A broker's log of a partition."""
+        return self.nodes[node_id].broker.partitions.get(topic, index)
+
+    def _write_line(self, data):
+        self.lines.append(data.decode())
+        return len(data)
+
+    def unexpected_errors(self):
+        return sum(node.runtime.metrics.unexpected_errors for node in self.nodes.values() if node.runtime)

@@ -1,0 +1,122 @@
+"""Several brokers: followers copy, leaders commit, and what was acknowledged outlives its leader."""
+
+import pytest
+
+from pykafkad import errors
+from tests.log.settings import content
+from tests.simulation.replication_clients import Clients
+from tests.simulation.replication_world import World
+
+
+@pytest.fixture
+def world():
+    made = World(1)
+    yield made
+    assert made.unexpected_errors() == 0, made.lines
+
+
+@pytest.fixture
+def clients(world):
+    return Clients(world)
+
+
+def settle(world, topic="t", index=0, seconds=20.0):
+    """Until every replica is in sync and has what the leader has."""
+
+    def is_settled():
+        state = world.state(topic, index)
+        if set(state.isr) != set(state.replicas) or state.leader < 0:
+            return False
+        logs = [world.log(node_id, topic, index) for node_id in state.replicas]
+        return len({log.end_offset for log in logs}) == 1 == len({log.high_watermark for log in logs})
+
+    world.run(seconds, holds=is_settled)
+    assert is_settled(), (world.state(topic, index).isr, world.lines[-5:])
+
+
+def contents(world, topic="t", index=0):
+    return [content(world.log(node_id, topic, index)) for node_id in world.state(topic, index).replicas]
+
+
+def test_followers_have_what_the_leader_has(world, clients):
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    for number in range(5):
+        assert clients.produce("t", b"%d" % number) == (0, number)
+    settle(world)
+    assert clients.fetch("t") == (0, 5, [b"0", b"1", b"2", b"3", b"4"])
+    first, second, third = contents(world)
+    assert first == second == third and len(first) == 5
+
+
+def test_what_was_acknowledged_outlives_its_leader(world, clients):
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    for number in range(5):
+        clients.produce("t", b"%d" % number)
+    world.nodes[1].kill()
+    world.run(10.0, holds=lambda: world.state("t").leader > 1)
+    world.run(0.5)
+    assert clients.fetch("t")[2][:5] == [b"0", b"1", b"2", b"3", b"4"]
+    assert clients.produce("t", b"5") == (0, 5)
+    world.nodes[1].start()
+    settle(world)
+    first, second, third = contents(world)
+    assert first == second == third and len(first) == 6
+
+
+def test_a_deposed_leader_cuts_what_nobody_else_has(world, clients):
+    """It is cut off with records that it never committed, and finds another leader when it is back."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    network = world.cluster.network
+    for other in (2, 3):
+        for ends in ((1, other), (other, 1)):
+            network.cut(*(f"10.0.0.{each}" for each in ends))
+    world.nodes[1].link.is_cut = True
+    lost = []
+    clients.send(1, clients.produce_request("t", 0, b"lost"), lost.append)
+    world.run(10.0, holds=lambda: world.state("t").leader > 1)
+    world.run(0.5)
+    assert world.log(1, "t").end_offset == 2 and world.log(1, "t").high_watermark == 1
+    assert clients.produce("t", b"1") == (0, 1)
+    for other in (2, 3):
+        for ends in ((1, other), (other, 1)):
+            network.mend(*(f"10.0.0.{each}" for each in ends))
+    world.nodes[1].link.is_cut = False
+    settle(world)
+    world.run(5.0)
+    assert clients.fetch("t", to=world.state("t").leader)[2] == [b"0", b"1"]
+    first, second, third = contents(world)
+    assert first == second == third
+    assert any("log-cut" in line for line in world.lines)
+    assert not lost or getattr(lost[0], "reason", None) or lost[0].responses[0].partition_responses[0].error_code
+
+
+def test_a_follower_that_lags_leaves_the_isr_and_comes_back(world, clients):
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    network = world.cluster.network
+    network.cut("10.0.0.3", "10.0.0.1")
+    assert clients.produce("t", b"1", seconds=10.0) == (0, 1), "when the third has left"
+    assert set(world.state("t").isr) == {1, 2}
+    network.mend("10.0.0.3", "10.0.0.1")
+    settle(world)
+    assert set(world.state("t").isr) == {1, 2, 3}
+
+
+def test_below_the_least_isr_nothing_is_committed_nor_shown(world, clients):
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    world.nodes[2].kill()
+    world.nodes[3].kill()
+    world.run(15.0, holds=lambda: world.state("t").isr == (1,))
+    world.run(0.5)
+    assert clients.produce("t", b"1") == (errors.NOT_ENOUGH_REPLICAS, -1)
+    assert clients.produce("t", b"1", acks=1) == (0, 1)
+    assert clients.fetch("t") == (0, 1, [b"0"])
+    world.nodes[2].start()
+    world.run(15.0, holds=lambda: set(world.state("t").isr) == {1, 2})
+    world.run(1.0)
+    assert clients.fetch("t") == (0, 2, [b"0", b"1"])

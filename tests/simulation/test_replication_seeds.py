@@ -1,0 +1,63 @@
+"""Brokers under faults, from fixed seeds. `python -m tests.simulation.replication_seeds` runs more of them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.seeds import examples
+from tests.simulation.replication_faults import FAULTS, FaultyWorld
+from tests.simulation.replication_seeds import run
+
+PARTS = 8
+SEEDS = 24
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_seeds(part):
+    """One leader in an epoch, nothing acknowledged is lost, equal logs, and after healing everybody is in sync."""
+    _, failed = run(range(part, examples(SEEDS), PARTS))
+    if failed is not None:
+        raise failed[1]
+
+
+@pytest.mark.long
+def test_the_faults_happen():
+    """The seeds try what they are there for: leaders that follow each other, logs that are cut, answers that fail."""
+    cuts = elections = acknowledged = failures = 0
+    happened = dict.fromkeys(FAULTS, 0)
+    for seed in range(12):
+        world = FaultyWorld(seed)
+        world.run_all()
+        cuts += world.checkers.cuts
+        elections += world.checkers.elections
+        acknowledged += sum(len(each.acknowledged) for each in world.producers)
+        failures += sum(each.failures for each in world.producers)
+        happened = {name: count + world.happened[name] for name, count in happened.items()}
+    assert cuts > 5 and elections > 100 and acknowledged > 3000 and failures > 300
+    assert all(happened.values()), happened
+
+
+def outcome(seed):
+    """What tells one run from another."""
+    world = FaultyWorld(seed)
+    world.run_all()
+    return world.cluster.digest, world.now, [sorted(each.acknowledged.items())[-1] for each in world.producers]
+
+
+@pytest.mark.long
+def test_a_seed_is_a_run():
+    """The same seed is the same run, also in another process, whose sets have another order."""
+    first = outcome(5)
+    assert outcome(5) == first
+    done = subprocess.run(
+        [sys.executable, "-c", "from tests.simulation.test_replication_seeds import outcome; print(outcome(5))"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == str(first)
