@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from time import monotonic, time_ns
 
+TYPE_CHECKING = False
+
 
 class Clock:
     """Real time. `now()` is for deadlines and never goes back; `now_ms()` is for timestamps of records."""
 
     __slots__ = ()
 
-    def now(self) -> float:
-        """Monotonic seconds, comparable only with other values of the same process."""
-        return monotonic()
+    if TYPE_CHECKING:
+
+        def now(self) -> float:
+            """Monotonic seconds, comparable only with other values of the same process."""
+
+    else:
+        # The hot path asks for it twice a request: without a call of Python it costs half.
+        now = staticmethod(monotonic)
 
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC, as in Kafka's timestamps."""

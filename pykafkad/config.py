@@ -277,11 +277,12 @@ def _check_combinations(settings: Settings, properties: Mapping[str, tuple[str, 
         origin = properties[name][1] if name in properties else "default"
         raise ConfigError(f"{origin}: {name}: {text}")
 
-    if "controller" not in settings.process_roles:
+    named = settings.controller_quorum_voters or settings.controller_quorum_bootstrap_servers
+    if "controller" not in settings.process_roles and not named:
         fail(
             "process.roles",
-            "a broker needs a controller in its own process, as this version asks no other one yet; "
-            "use broker,controller, or controller alone",
+            "a broker alone needs to know where the controllers are: name them with "
+            "controller.quorum.bootstrap.servers or controller.quorum.voters, or use broker,controller",
         )
     if settings.authorizer_class_name not in ("", STANDARD_AUTHORIZER):
         fail(

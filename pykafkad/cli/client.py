@@ -113,13 +113,18 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     security = client_properties.read(options.client_config)
     protocol = str(security.get("security_protocol", ""))
+    is_by_token = bool(security.pop(client_properties.BY_TOKEN, False))
     rules = None
     if protocol.endswith("SSL"):
         from pykafkad.cli import tls
 
         rules = security["ssl_context"] = tls.context(security, options.client_config)
-    reach(bootstrap, rules, _login_at(security) if protocol.startswith("SASL") else None)
+    with_login = protocol.startswith("SASL")
+    mechanism = security["sasl_mechanism"] if with_login and is_by_token else None
     try:
+        if mechanism is not None:
+            _log_in_by_token(str(mechanism))
+        reach(bootstrap, rules, _login_at(security) if with_login else None)
         yield {
             "bootstrap_servers": bootstrap,
             "client_id": CLIENT_ID,
@@ -139,6 +144,25 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise Failure(describe_error(error)) from None
     except ValueError as error:
         raise Failure(str(error), 2) from None
+    finally:
+        if mechanism is not None:
+            _log_in_by_password(str(mechanism))
+
+
+def _log_in_by_token(mechanism: str) -> None:
+    """Have kafka-python log in by delegation tokens, until `_log_in_by_password`."""
+    from kafka.net.sasl import register_sasl_mechanism
+
+    from pykafkad.cli.token_scram import TokenScram
+
+    register_sasl_mechanism(mechanism, TokenScram, overwrite=True)
+
+
+def _log_in_by_password(mechanism: str) -> None:
+    from kafka.net.sasl import register_sasl_mechanism
+    from kafka.net.sasl.scram import SaslMechanismScram
+
+    register_sasl_mechanism(mechanism, SaslMechanismScram, overwrite=True)
 
 
 def _login_at(security: dict[str, Any]) -> Callable[[str], Login]:

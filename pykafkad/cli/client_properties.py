@@ -28,6 +28,10 @@ OPTIONS = {
     "ssl.key.password": "ssl_password",
 }
 JAAS = "sasl.jaas.config"
+TOKEN_OPTION = "tokenauth"
+BY_TOKEN = "is_by_token"
+"""The option of ours that says that name and password are a delegation token's; it is none of kafka-python's."""
+
 HOST_NAMES = "ssl.endpoint.identification.algorithm"
 PEM = ("ssl.truststore.type", "ssl.keystore.type")
 
@@ -56,6 +60,9 @@ def _options(properties: Mapping[str, str], path: str) -> dict[str, object]:
         elif name in PEM:
             if value.upper() != "PEM":
                 raise Failure(f"{path}: {name} must be PEM; commands read no other stores", 2)
+        elif name == TOKEN_OPTION:
+            # Java's clients would ignore it, and log in as a user of that name.
+            raise Failure(f'{path}: {name} is no property: it stands in {JAAS}, as {name}="true"', 2)
         elif name.startswith(("ssl.", "sasl.", "security.")):
             allowed = ", ".join((*OPTIONS, JAAS, HOST_NAMES, *PEM))
             raise Failure(f"{path}: commands do not know {name}; they know {allowed}", 2)
@@ -64,6 +71,8 @@ def _options(properties: Mapping[str, str], path: str) -> dict[str, object]:
         raise Failure(f"{path}: security.protocol must be one of {', '.join(PROTOCOLS)}", 2)
     if str(protocol).startswith("SASL") and not {"sasl_mechanism", "sasl_plain_username"} <= found.keys():
         raise Failure(f"{path}: {protocol} needs sasl.mechanism, and sasl.username or {JAAS}", 2)
+    if BY_TOKEN in found and not str(found.get("sasl_mechanism", "")).startswith("SCRAM-"):
+        raise Failure(f"{path}: {TOKEN_OPTION} in {JAAS} needs sasl.mechanism to be SCRAM-SHA-256 or SCRAM-SHA-512", 2)
     return found
 
 
@@ -76,4 +85,9 @@ def _login(text: str, path: str) -> dict[str, object]:
         raise Failure(f"{path}: {JAAS} {error}", 2) from None
     if not {"username", "password"} <= options.keys():
         raise Failure(f"{path}: {JAAS} must have username and password", 2)
-    return {"sasl_plain_username": options["username"], "sasl_plain_password": options["password"]}
+    found: dict[str, object] = {
+        "sasl_plain_username": options["username"],
+        "sasl_plain_password": options["password"],
+    }
+    # As Java's parseBoolean reads it.
+    return found | {BY_TOKEN: True} if options.get(TOKEN_OPTION, "").lower() == "true" else found

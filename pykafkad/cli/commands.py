@@ -23,6 +23,7 @@ COMMANDS = {
     "topics": "pykafkad.cli.topics",
     "produce": "pykafkad.cli.produce",
     "tail": "pykafkad.cli.tail",
+    "export": "pykafkad.cli.export",
     "groups": "pykafkad.cli.groups",
     "transactions": "pykafkad.cli.transactions",
     "acls": "pykafkad.cli.acls",

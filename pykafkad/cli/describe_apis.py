@@ -6,7 +6,7 @@ The rows come from the table by which the broker serves them.
 from __future__ import annotations
 
 from pykafkad.cli.output import Failure, add_json, add_markdown, print_markdown, print_table
-from pykafkad.handlers.table import CONTROLLER, OFFERED, REMOVED, every_row
+from pykafkad.handlers.table import CONTROLLER, OFFERED, every_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,20 +68,24 @@ def _range(low: int | None, high: int | None) -> str:
 
 def markdown() -> str:
     """The table of APIs for the documentation: every offered API, then the others in one line per reason."""
-    lines = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
-    reasons: dict[str, dict[str, list[str]]] = {state: {} for state in (CONTROLLER, REMOVED)}
+    heading = ["| key | API | versions | gaps |", "|---:|---|---|---|"]
+    lines, on_controllers = [*heading], [*heading]
+    reasons: dict[str, list[str]] = {}
     for row in every_row():
-        if row.state == OFFERED:
+        if row.state == CONTROLLER:
+            on_controllers.append(
+                f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)} | {row.gaps} |"
+            )
+        elif row.state == OFFERED:
             hidden = " (not advertised)" if row.advertised_min is None else ""
             lines.append(
                 f"| {row.key} | {row.name} | {_range(row.min_version, row.max_version)}{hidden} | {row.gaps} |"
             )
         else:
-            reasons[row.state].setdefault(row.gaps, []).append(row.name)
-    lines += ["", "The other keys close the connection, as on a listener of Kafka's broker:", ""]
-    lines += [
-        f"* {', '.join(names)}: {reason}" for state in (CONTROLLER, REMOVED) for reason, names in reasons[state].items()
-    ]
+            reasons.setdefault(row.gaps, []).append(row.name)
+    lines += ["", "A controller's listener answers these from brokers and other controllers:", "", *on_controllers]
+    lines += ["", "The other keys close the connection, as with Kafka:", ""]
+    lines += [f"* {', '.join(names)}: {reason}" for reason, names in reasons.items()]
     return "\n".join(lines)
 
 

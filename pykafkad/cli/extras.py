@@ -14,7 +14,11 @@ PACKAGES = {
     "kafka": ("kafka-python", 3, "cli"),
     "rich.table": ("rich", 0, "cli"),
     "cryptography.x509": ("cryptography", 0, "tls"),
+    "jwt": ("pyjwt", 0, "oauth"),
+    "avro.schema": ("avro", 0, "registry"),
+    "jsonschema.validators": ("jsonschema", 0, "registry"),
     "waitress": ("waitress", 0, "control"),
+    "pyarrow": ("pyarrow", 17, "table"),
     "opentelemetry.proto.metrics.v1.metrics_pb2": ("opentelemetry-proto", 0, "telemetry"),
 }
 

@@ -17,6 +17,7 @@ from pykafkad.settings import sources
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.control.served import ServedControl as Control
+    from pykafkad.issuer.served import ServedIssuer as Issuer
     from pykafkad.server.start_acls import Creation
 
 SUMMARY = "run a broker until it is stopped by SIGINT or SIGTERM"
@@ -33,6 +34,14 @@ OPTIONS = (
         "accept clients at this address instead of those of the setting `listeners`; port 0 takes a free port, `:9092` "
         "listens on every address (repeatable)",
     ),
+    (
+        "--brokers",
+        "N",
+        False,
+        "run so many brokers with one controller in this process: the first at the addresses of --listen, each of the "
+        "others one port above the one before it (port 0: each at a free one), each in a folder of its own",
+    ),
+    ("--rack", "NAME", True, "the rack of the first of --brokers, of the second … (repeatable; they begin anew)"),
     ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, else pykafkad-data)"),
     (
         "--memory",
@@ -66,6 +75,20 @@ OPTIONS = (
         "let this user log in by SASL, and nobody without a login: by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or by any "
         "of them; other users of the machine can see this command line (repeatable)",
     ),
+    (
+        "--oauth",
+        "CLIENT:SECRET",
+        True,
+        "let this client log in by SASL OAUTHBEARER, and nobody without a login: with a token of an issuer made on the "
+        "fly, whose token end point the readiness line names; for tests (repeatable)",
+    ),
+    (
+        "--oauth-listen",
+        "[HOST:]PORT",
+        False,
+        "serve the issuer of --oauth there (default: a free port of 127.0.0.1)",
+    ),
+    ("--oauth-lifetime", "SECONDS", False, "let tokens of --oauth live so long (default: 3600)"),
     (
         "--acl",
         "ENTRY",
@@ -108,6 +131,14 @@ OPTIONS = (
         "name for text, - for standard error",
     ),
     (
+        "--tenant",
+        "NAME[=HOST:PORT]",
+        True,
+        "serve a cluster of this name beside others in this process, with everything of its own; without an address at "
+        "a free port of 127.0.0.1; --topic, --user, --acl and --set then begin with NAME: (repeatable)",
+    ),
+    ("--tenant-config", "NAME=FILE", True, "settings of one tenant, before those that all share (repeatable)"),
+    (
         "--log-level",
         "LEVEL",
         False,
@@ -125,6 +156,7 @@ class Options:
     The attribute of a repeatable option is a list, that of one without a value is empty if it was given.
     """
 
+    brokers: str | None
     data: str | None
     tls: str | None
     memory: str | None
@@ -134,11 +166,17 @@ class Options:
     log_level: str | None
     control: str | None
     control_token: str | None
+    oauth_listen: str | None
+    oauth_lifetime: str | None
+    oauth: list[str]
     listen: list[str]
+    rack: list[str]
     topic: list[str]
     user: list[str]
     acl: list[str]
     set: list[str]
+    tenant: list[str]
+    tenant_config: list[str]
 
     def __init__(self) -> None:
         self.properties: str | None = None
@@ -153,7 +191,9 @@ def main(arguments: list[str]) -> int:
     """
     options = _read(arguments)
     if options is None:
-        return _explain(arguments)
+        from pykafkad.cli import serve_help
+
+        return serve_help.explain(arguments, DESCRIPTION, OPTIONS)
     try:
         return _serve(options)
     except (StartFailure, StorageFailure) as error:
@@ -165,7 +205,124 @@ def main(arguments: list[str]) -> int:
 
 
 def _serve(options: Options) -> int:
-    _set_level(options)
+    set_level(options)
+    if options.brokers is not None and (options.tenant or options.control is not None or options.trace is not None):
+        raise ConfigError("--brokers: several brokers have no --tenant, --control and --trace yet")
+    if options.tenant or options.tenant_config:
+        from pykafkad.cli import serve_tenants
+
+        return serve_tenants.serve(options)
+    made = Prepared(options)
+    issuer = _issuer(options, made.properties)
+    try:
+        return _run(options, made, issuer)
+    finally:
+        if issuer is not None:
+            issuer.close()
+        made.remove_certificates()
+
+
+def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
+    address, token = _control_address(options, made.properties)
+    settings, topics = made.settings(), made.topics()
+    brokers: list[config.Settings] = []
+    if options.brokers is not None or options.rack:
+        from pykafkad.cli import several_brokers
+
+        brokers = several_brokers.read(options.brokers, options.rack, settings, made.properties)
+    from pykafkad.server.run import run
+
+    ready_file = trace_file = None
+    if options.ready_file or options.trace is not None:
+        from pykafkad.cli import serve_files
+
+        ready_file = serve_files.ready_file(options.ready_file)
+        trace_file = serve_files.trace_file(options.trace)
+    control = None if address is None else _control(address, token, topics, settings)
+    if issuer is not None and control is not None:
+        issuer.follow(control.clock)
+    made.tell(logs.logger("config"))
+    try:
+        return run(
+            settings,
+            data_directories=settings.log_directories,
+            topics=topics,
+            ready_file=ready_file,
+            ca_file=made.ca_file,
+            token_url=None if issuer is None else issuer.token_url,
+            users=made.users,
+            acls=made.acls,
+            trace_file=trace_file,
+            control=control,
+            brokers=brokers,
+        )
+    except StartFailure:
+        raise
+    except ConfigError as error:
+        raise made.with_origin(error) from None
+    finally:
+        if control is not None:
+            control.close()
+
+
+class Prepared:
+    """What the options about one cluster come to. Raises ConfigError."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.properties = _properties(options)
+        """The settings as texts, each with its origin. Who changes them does so before `settings`."""
+        self._of_file = ""
+        if options.listen:
+            self._of_file = _leave_out_advertised(self.properties, options.properties)
+            _listen(options.listen, self.properties, "PLAINTEXT" if options.tls is None else "SSL")
+        self.ca_file = None if options.tls is None else _provide_certificates(options, self.properties)
+        """The path of what clients trust, if that was made."""
+        self.users: list[tuple[str, str, str]] = []
+        if options.user:
+            from pykafkad.cli import users as logins
+
+            self.users = logins.parse(options.user)
+            logins.apply(self.users, self.properties)
+        self.acls: list[tuple[str, Creation]] = []
+        if options.acl:
+            from pykafkad.cli import start_acls
+
+            self.acls = start_acls.parse(options.acl)
+            start_acls.apply(self.properties)
+
+    def settings(self) -> config.Settings:
+        """The settings of the broker. Raises ConfigError."""
+        self._settings = config.Settings.from_properties(self.properties)
+        if self._settings.pykafkad_client_telemetry_enable:
+            _check_telemetry(self.properties)
+        return self._settings
+
+    def topics(self) -> list[tuple[str, int]]:
+        """Names and numbers of partitions. Raises ConfigError."""
+        return _topics(self._options.topic, self._settings)
+
+    def tell(self, log: logs.Logger) -> None:
+        """The lines about settings that somebody may miss."""
+        logs.tell_settings(
+            log, [*filter(None, [self._of_file]), *self._settings.warnings], self._settings.without_effect
+        )
+
+    def with_origin(self, error: ConfigError) -> ConfigError:
+        """Values that are invalid only together, such as those of listeners, are found by the code that uses them. Its
+        message begins with the name of a setting, whose origin is added here."""
+        _, origin = self.properties.get(str(error).partition(":")[0], ("", ""))
+        return ConfigError(f"{origin}: {error}" if origin else str(error))
+
+    def remove_certificates(self) -> None:
+        """With the data in memory, nobody trusts them when the broker has ended."""
+        if self.ca_file is not None and self._options.memory is not None:
+            import shutil
+
+            shutil.rmtree(os.path.dirname(self.ca_file), ignore_errors=True)
+
+
+def _properties(options: Options) -> dict[str, tuple[str, str]]:
     command_line = {} if options.data is None else {"log.dirs": options.data}
     if options.memory is not None:
         if options.data is not None:
@@ -174,63 +331,11 @@ def _serve(options: Options) -> int:
             )
         command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
     if options.audit is not None:
-        command_line["pykafkad.audit.file"] = _audit_file(options.audit)
-    properties = sources.gather(options.properties, os.environ, options.set, command_line)
-    of_file = ""
-    if options.listen:
-        of_file = _leave_out_advertised(properties, options.properties)
-        _listen(options.listen, properties, "PLAINTEXT" if options.tls is None else "SSL")
-    ca_file = None if options.tls is None else _provide_certificates(options, properties)
-    users: list[tuple[str, str, str]] = []
-    if options.user:
-        from pykafkad.cli import users as logins
+        from pykafkad.cli import serve_files
 
-        users = logins.parse(options.user)
-        logins.apply(users, properties)
-    acls: list[tuple[str, Creation]] = []
-    if options.acl:
-        from pykafkad.cli import start_acls
-
-        acls = start_acls.parse(options.acl)
-        start_acls.apply(properties)
-    address, token = _control_address(options, properties)
-    settings = config.Settings.from_properties(properties)
-    topics = _topics(options.topic, settings)
-    if settings.pykafkad_client_telemetry_enable:
-        _check_telemetry(properties)
-    from pykafkad.server.run import run
-
-    ready_file = _ready_file(options.ready_file)
-    trace_file = _trace_file(options.trace)
-    control = None if address is None else _control(address, token, topics, settings)
-    log = logs.logger("config")
-    logs.tell_settings(log, [*filter(None, [of_file]), *settings.warnings], settings.without_effect)
-    try:
-        return run(
-            settings,
-            data_directories=settings.log_directories,
-            topics=topics,
-            ready_file=ready_file,
-            ca_file=ca_file,
-            users=users,
-            acls=acls,
-            trace_file=trace_file,
-            control=control,
-        )
-    except StartFailure:
-        raise
-    except ConfigError as error:
-        # Values that are invalid only together, such as those of listeners, are found by the code that uses them. Its
-        # message begins with the name of a setting, whose origin is added here.
-        _, origin = properties.get(str(error).partition(":")[0], ("", ""))
-        raise ConfigError(f"{origin}: {error}" if origin else str(error)) from None
-    finally:
-        if control is not None:
-            control.close()
-        if ca_file is not None and options.memory is not None:
-            import shutil
-
-            shutil.rmtree(os.path.dirname(ca_file), ignore_errors=True)
+        command_line["pykafkad.audit.file"] = serve_files.audit_file(options.audit)
+    own_path = options.tenant_config[0] if options.tenant_config else None
+    return sources.gather(options.properties, os.environ, options.set, command_line, own_path)
 
 
 def _leave_out_advertised(properties: dict[str, tuple[str, str]], path: str | None) -> str:
@@ -276,6 +381,18 @@ def _provide_certificates(options: Options, properties: dict[str, tuple[str, str
     return os.path.join(folder, certificates.CA_FILE)
 
 
+def _issuer(options: Options, properties: dict[str, tuple[str, str]]) -> Issuer | None:
+    """What `--oauth` asks for, which is served from now on; None without it."""
+    if not options.oauth:
+        for name, given in (("--oauth-listen", options.oauth_listen), ("--oauth-lifetime", options.oauth_lifetime)):
+            if given is not None:
+                raise ConfigError(f"{name} {given}: there is no issuer of tokens without --oauth CLIENT:SECRET")
+        return None
+    from pykafkad.cli import oauth
+
+    return oauth.serve(options.oauth, options.oauth_listen, options.oauth_lifetime, properties)
+
+
 def _control_address(options: Options, properties: dict[str, tuple[str, str]]) -> tuple[tuple[str, int] | None, str]:
     """Where `--control` has the API served, None for nowhere, and its token, empty if one is to be made. Where ACLs
     are asked, the API's own requests are allowed. Raises `ConfigError`."""
@@ -319,43 +436,8 @@ def _size_bytes(text: str) -> int:
     return int(digits) * unit
 
 
-def _ready_file(path: str | None) -> str | None:
-    """The absolute path of `--ready-file`. Raises `ConfigError` when its directory does not exist."""
-    if not path:
-        return None
-    path = os.path.abspath(path)
-    if not os.path.isdir(os.path.dirname(path)):
-        raise ConfigError(f"--ready-file {path}: there is no directory {os.path.dirname(path)}")
-    return path
-
-
-def _trace_file(path: str | None) -> str | None:
-    """The absolute path of `--trace`. Raises `ConfigError` for a name that tells no format, or without a directory."""
-    if path is None:
-        return None
-    from pykafkad.server import trace_formats
-
-    path = os.path.abspath(path)
-    try:
-        trace_formats.check_path(path)
-    except ValueError as error:
-        raise ConfigError(f"--trace {error}") from None
-    if not os.path.isdir(os.path.dirname(path)):
-        raise ConfigError(f"--trace {path}: there is no directory {os.path.dirname(path)}")
-    return path
-
-
-def _audit_file(path: str) -> str:
-    """The absolute path of `--audit`; `-` stays. Raises `ConfigError` when its directory does not exist."""
-    if path == "-":
-        return path
-    path = os.path.abspath(path)
-    if not os.path.isdir(os.path.dirname(path)):
-        raise ConfigError(f"--audit {path}: there is no directory {os.path.dirname(path)}")
-    return path
-
-
-def _set_level(options: Options) -> None:
+def set_level(options: Options) -> None:
+    """Has the process's log write what the options ask for. Raises ConfigError."""
     level = options.log_level or os.environ.get("PYKAFKAD_LOG_LEVEL") or "info"
     try:
         logs.configure(level)
@@ -411,25 +493,3 @@ def _read(arguments: list[str]) -> Options | None:
         else:
             options.properties = word
     return options
-
-
-def _explain(arguments: list[str]) -> int:
-    """Prints the help, or argparse's message about an invalid command line."""
-    import argparse
-
-    parser = argparse.ArgumentParser(prog="pykafkad serve", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument(
-        "properties", nargs="?", metavar="server.properties", help="a property file, such as Kafka's own"
-    )
-    for option, metavar, repeated, text in OPTIONS:
-        text = text.replace("%", "%%")
-        if metavar:
-            parser.add_argument(option, metavar=metavar, action="append" if repeated else "store", help=text)
-        else:
-            parser.add_argument(option, action="store_true", help=text)
-    try:
-        parser.parse_args(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    print("pykafkad serve: invalid options", file=sys.stderr)
-    return 2

@@ -53,6 +53,17 @@ def plain_module(passwords: dict[str, str]) -> str:
 def apply(users: list[tuple[str, str, str]], properties: dict[str, tuple[str, str]]) -> None:
     """Have the broker's listeners ask for a login, and offer the mechanisms of these users. Users of PLAIN join those
     that the settings name. Raises ConfigError."""
+    passwords = {f"{USER_PREFIX}{name}": password for name, password, mechanism in users if mechanism == PLAIN}
+    used = {mechanism for _, _, mechanism in users}
+    for prefix in ask_for_logins(properties, [each for each in WITH_PASSWORD if each in used], ORIGIN):
+        if passwords:
+            setting = f"{prefix}plain.sasl.jaas.config"
+            properties[setting] = (_module(_options(properties, setting) | passwords), ORIGIN)
+
+
+def ask_for_logins(properties: dict[str, tuple[str, str]], mechanisms: list[str], origin: str) -> list[str]:
+    """Have the broker's listeners ask for a login, and offer these mechanisms beside those that the settings name. How
+    the names of each listener's settings begin."""
 
     def value(name: str) -> str:
         return properties[name][0] if name in properties else ROWS[BROKER][name].default or ""
@@ -65,19 +76,15 @@ def apply(users: list[tuple[str, str, str]], properties: dict[str, tuple[str, st
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
         protocols[name] = _WITH_SASL.get(protocol, protocol) if name in names else protocol
     entries = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items() if name)
-    properties["listener.security.protocol.map"] = (entries, ORIGIN)
-    passwords = {f"{USER_PREFIX}{name}": password for name, password, mechanism in users if mechanism == PLAIN}
-    used = {mechanism for _, _, mechanism in users}
-    for name in names:
-        prefix = f"{LISTENER_PREFIX}{name.lower()}."
+    properties["listener.security.protocol.map"] = (entries, origin)
+    prefixes = [f"{LISTENER_PREFIX}{name.lower()}." for name in names]
+    for prefix in prefixes:
         enabled = f"{prefix}sasl.enabled.mechanisms"
         given = enabled if enabled in properties else "sasl.enabled.mechanisms"
         offered = [each.strip() for each in properties[given][0].split(",")] if given in properties else []
-        offered += [each for each in WITH_PASSWORD if each in used and each not in offered]
-        properties[enabled] = (",".join(offered), ORIGIN)
-        if passwords:
-            setting = f"{prefix}plain.sasl.jaas.config"
-            properties[setting] = (_module(_options(properties, setting) | passwords), ORIGIN)
+        offered += [each for each in mechanisms if each not in offered]
+        properties[enabled] = (",".join(offered), origin)
+    return prefixes
 
 
 def _options(properties: dict[str, tuple[str, str]], setting: str) -> dict[str, str]:

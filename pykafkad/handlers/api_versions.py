@@ -73,8 +73,8 @@ def _keys(ctx: Context) -> list[messages.ApiVersionsResponse.ApiVersion]:
     listener = table.CONTROLLER_LISTENER if ctx.on_controller else table.BROKER_LISTENER
     rows = [
         answer(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
-        for row in table.ROWS
-        if row.advertised_min is not None and listener in row.listeners
+        for row in table.answered_on(listener)
+        if row.advertised_min is not None
     ]
     if ctx.settings.pykafkad_client_telemetry_enable and not ctx.on_controller:
         rows += [

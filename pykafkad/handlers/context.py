@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.controller_context import ControllerServices
     from pykafkad.handlers.fetch_sessions import FetchSessions
     from pykafkad.handlers.init_producer_id import ProducerIds
+    from pykafkad.handlers.login_protocol import Login
     from pykafkad.handlers.services import (
         BrokerServices,
         ClientMetrics,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Moves,
         Partitions,
         Purgatory,
+        Replication,
         RequestQuota,
         ShareGroups,
         TransactionMarkers,
@@ -66,50 +68,6 @@ if TYPE_CHECKING:
         def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool: ...
 
         def refused(self, rule: Rule, resource_name: str | None, request: str = "") -> None: ...
-
-    class LoginStep(Protocol):
-        """What came of one token of a login."""
-
-        @property
-        def token(self) -> bytes:
-            """The bytes for the client."""
-
-        @property
-        def problem(self) -> str | None:
-            """Why the client is refused, in a sentence for it."""
-
-    class Login(Protocol):
-        """The login by SASL of a connection (`server/logins.py`)."""
-
-        @property
-        def mechanisms(self) -> list[str]:
-            """What the listener offers."""
-
-        @property
-        def is_by_token(self) -> bool:
-            """Whether the client has logged in with a delegation token."""
-
-        @property
-        def session_lifetime_ms(self) -> int:
-            """How long a login that has succeeded counts; 0: until the connection ends."""
-
-        def versions_told(self, connection: Any) -> None:
-            """The client knows the versions of the APIs now."""
-
-        def may_begin(self, connection: Any) -> bool:
-            """Whether the client may name a mechanism now."""
-
-        def choose(self, connection: Any, mechanism: str, is_framed: bool) -> None:
-            """Begin an exchange of one of `mechanisms`, with its tokens in requests or (`is_framed` is false) bare."""
-
-        def takes_tokens(self, connection: Any) -> bool:
-            """Whether an exchange is under way."""
-
-        def step(self, connection: Any, token: bytes) -> LoginStep:
-            """Hand on a token of the client."""
-
-        def refuse(self, connection: Any, token: object, answer: object, problem: str) -> object:
-            """Answer the request of `token` a moment later, and end the connection; what the handler returns."""
 
     class Connection(Protocol):
         """The connection of the request."""
@@ -204,11 +162,6 @@ class NodeContext:
         self._services.logs.info_once("server", "not-offered", host=self.client_host, what=what)
 
     @property
-    def mutations(self) -> MutationQuota | None:
-        """Counts the partitions that the request creates or deletes; None where no quota counts."""
-        return None
-
-    @property
     def log_level(self) -> str:
         """The lowest level of log lines that are written: debug, info, warning or error."""
         return self._services.logs.level
@@ -225,6 +178,7 @@ class Context(NodeContext):
     __slots__ = (
         "acks_all",
         "client_id",
+        "commit_timeout_ms",
         "connection",
         "correlation_id",
         "is_answered",
@@ -262,6 +216,7 @@ class Context(NodeContext):
         self.unwritten: list[tuple[PartitionLog, Any]] | None = None
         """The appends that the answer depends on (Produce)."""
         self.acks_all = False
+        self.commit_timeout_ms = 0
         """Whether the answer waits until these appends are committed; else it waits until they are written."""
         self.is_long = False
         """Whether the request is served, and its answer encoded, in steps."""
@@ -274,6 +229,11 @@ class Context(NodeContext):
     def token(self) -> ReplyToken:
         """The value with which a machine or a delayed operation answers this request later."""
         return ReplyToken(self.connection.id, self.connection.sequence)
+
+    @property
+    def mutations(self) -> MutationQuota | None:
+        """Counts the partitions that the request creates or deletes; None where no quota counts."""
+        return None if self.quota is None else self.quota.mutations
 
     @property
     def row(self) -> Api:
@@ -351,6 +311,11 @@ class Context(NodeContext):
     def moves(self) -> Moves:
         """The replicas that move between directories."""
         return self._services.open_moves()
+
+    @property
+    def replication(self) -> Replication:
+        """The followers of the partitions that this broker leads."""
+        return self._services.open_replication()
 
     @property
     def snapshots(self) -> DataSnapshots:

@@ -37,9 +37,9 @@ _NO_LAG = -1
 def handle(ctx: Context, request: messages.DescribeShareGroupOffsetsRequest) -> Generator[None, None, object]:
     groups: list[_Group] = []
     share = ctx.share_groups
-    # The rows that wait for the share coordinator, in the order of its answers.
+    # The rows that wait, in the order of the answers: for each that of the share coordinator, and the partition's end.
     waiting: list[tuple[str, _Row]] = []
-    composite = share.states.composite_reply(lambda answers: _answer(ctx, groups, waiting, answers), ctx.token)
+    composite = share.states.composite_reply(lambda answers: _answer(groups, waiting, answers), ctx.token)
     for asked in request.groups:
         group = _Group(group_id=asked.group_id)
         groups.append(group)
@@ -48,6 +48,7 @@ def handle(ctx: Context, request: messages.DescribeShareGroupOffsetsRequest) -> 
             for row in topic.partitions:
                 waiting.append((topic.topic_name, row))
                 _ask(ctx, (asked.group_id, topic.topic_id, row.partition_index), composite.part())
+                _find_end(ctx, topic.topic_name, row.partition_index, composite.part())
                 yield
     composite.close()
     return DEFERRED
@@ -100,25 +101,37 @@ def _ask(ctx: Context, key: tuple[str, bytes, int], part: Any) -> None:
     name = coordinator_key(key[0], uuids.to_text(key[1]), key[2])
     asked = messages.ReadShareGroupStateSummaryRequest.PartitionData(partition=key[2], leader_epoch=-1)
     error = share.states.shard_for(name)[1]
-    if error:
+    if error == errors.NOT_COORDINATOR and share.has_state_elsewhere(key):
+        share.store(ReadSummary, key, asked, part.deliver)
+    elif error:
         part.deliver(messages.ReadShareGroupStateSummaryResponse.PartitionResult(error_code=error))
     else:
         share.states.submit(name, ReadSummary(key, asked, share.is_known(key), part))
 
 
-def _answer(ctx: Context, groups: list[_Group], waiting: list[tuple[str, _Row]], answers: list[Any]) -> object:
-    for (topic, row), summary in zip(waiting, answers, strict=True):
+def _find_end(ctx: Context, topic: str, index: int, part: Any) -> None:
+    """Tell an error code and the high watermark."""
+    log = ctx.partitions.get(topic, index)
+    if log is not None:
+        part.deliver((errors.NONE, log.high_watermark))
+        return
+    code = ctx.error_of_absent(topic, index)
+    if code != errors.NOT_LEADER_OR_FOLLOWER or not ctx.share_groups.find_end_elsewhere(topic, index, part.deliver):
+        part.deliver((code, _NO_OFFSET))
+
+
+def _answer(groups: list[_Group], waiting: list[tuple[str, _Row]], answers: list[Any]) -> object:
+    for (_, row), summary, (code, end_offset) in zip(waiting, answers[::2], answers[1::2], strict=True):
         if summary.error_code:
             continue
         row.start_offset = summary.start_offset
         row.leader_epoch = summary.leader_epoch
         if summary.start_offset == _NO_OFFSET or summary.delivery_complete_count < 0:
             continue
-        log = ctx.partitions.get(topic, row.partition_index)
-        if log is None:
-            row.error_code = ctx.error_of_absent(topic, row.partition_index)
+        if code:
+            row.error_code = code
             row.error_message = errors.message(row.error_code)
             row.start_offset, row.leader_epoch, row.lag = 0, 0, _NO_LAG
         else:
-            row.lag = log.high_watermark - summary.start_offset - summary.delivery_complete_count
+            row.lag = end_offset - summary.start_offset - summary.delivery_complete_count
     return messages.DescribeShareGroupOffsetsResponse(groups=groups)

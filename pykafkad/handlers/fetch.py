@@ -9,27 +9,32 @@ Versions: 7 sessions (KIP-227, `fetch_sessions.py`), 9 leader epoch checks (KIP-
 epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP-951).
 
 A caller with an old leader epoch (FENCED_LEADER_EPOCH), and one that asks for a partition which this broker does not
-lead (NOT_LEADER_OR_FOLLOWER), learn the leader and its address. The latter happens only in a directory whose metadata
-has several brokers, and after this broker was unregistered. Consumers of version 11 and later may read there from this
-broker as a follower.
+lead (NOT_LEADER_OR_FOLLOWER), learn the leader and its address. Consumers of version 11 and later may read from a
+follower.
 
 A client over a quota gets an answer without records, and is throttled (`server/quotas.py`). An answer has no more than
 its quota lets through in all windows, except for one batch.
 
 An unknown isolation level is UNKNOWN_SERVER_ERROR.
 
+On a controller's listener it is the metadata log that is fetched, by voters and observers (KIP-595). The leader alone
+has records for them; an epoch that differs from its own, and a node that does not lead, answer who does.
+
 Two departures, on purpose. First, a delayed Fetch ends as soon as another request arrives on its connection; in Kafka
 that request waits. Second, a delayed Fetch is answered when the broker stops; Kafka closes the connection without an
 answer, or answers FENCED_LEADER_EPOCH to a caller that sent an epoch.
 
-Gaps: no follower fetch (replicas get NOT_LEADER_OR_FOLLOWER); no preferred read replica.
+Followers read up to the end of what is written, and tell the leader by their offset how far they have got. One that is
+not in the assignment gets UNKNOWN_LEADER_EPOCH, one of an earlier life of its broker (KIP-903) NOT_LEADER_OR_FOLLOWER.
+
+Gaps: no preferred read replica; no throttles for replication.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.handlers.authorization import refusal
-from pykafkad.handlers.authorization_rules import RULES
+from pykafkad.handlers.authorization import may, refusal
+from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 from pykafkad.handlers.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.handlers.context import Context
+    from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.brokers import Broker
 
@@ -62,8 +68,10 @@ ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
-def handle(ctx: Context, request: messages.FetchRequest) -> object:
+def handle(ctx: Context | ControllerContext, request: messages.FetchRequest) -> object:
     """An answer at once, or a `DelayedFetch`."""
+    if ctx.on_controller:
+        return _of_metadata(ctx, request)
     if request.isolation_level not in ISOLATION_LEVELS:
         return refused(request, ctx.version)
     asked = _asked(ctx, request)
@@ -75,6 +83,13 @@ def handle(ctx: Context, request: messages.FetchRequest) -> object:
     if enough:
         return fetch.answer(rows)
     return DelayedFetch(fetch, ctx.now)
+
+
+def _of_metadata(ctx: ControllerContext, request: messages.FetchRequest) -> object:
+    """The metadata log, for voters and observers, which the node's replica of it answers."""
+    if not may(ctx, CLUSTER_ACTION):
+        return messages.FetchResponse(error_code=CLUSTER_ACTION.error)
+    return ctx.controller.ask_quorum(ctx.token, request)
 
 
 def handle_long(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
@@ -210,6 +225,7 @@ class Fetch:
 
     __slots__ = (
         "_absent",
+        "_counted",
         "_ctx",
         "_follower",
         "_full",
@@ -217,6 +233,8 @@ class Fetch:
         "_partitions",
         "_read_committed",
         "_refusals",
+        "_replica_epoch",
+        "_replica_id",
         "_session",
         "_session_epoch",
         "max_bytes",
@@ -240,7 +258,11 @@ class Fetch:
         self._partitions = partitions
         self._full = full
         self._read_committed = request.isolation_level == _READ_COMMITTED
-        self._follower = replica_id(ctx, request) >= 0
+        self._replica_id = replica_id(ctx, request)
+        self._replica_epoch = request.replica_state.replica_epoch if ctx.version >= 15 else -1
+        self._follower = self._replica_id >= 0
+        # What the follower has said of itself; it says it once, however often the partitions are read.
+        self._counted: set[FetchPartition] = set()
         self._not_led_here = ctx.partitions.not_led_here
         # Topic to its error or NONE. Each topic is decided once, when it is first read.
         self._refusals: dict[str | None, int] = {}
@@ -319,7 +341,7 @@ class Fetch:
         """The response of a client that is over a quota: it has no rows, begins no session, and changes none
         (KIP-219). None within the quotas."""
         quota, session = self._ctx.quota, self._session
-        if quota is None or not quota.throttles_fetch(self._size_of(rows)):
+        if quota is None or self._follower or not quota.throttles_fetch(self._size_of(rows)):
             return None
         if session is not None and self._full:
             self._ctx.fetch_sessions.remove(session.id)
@@ -414,8 +436,10 @@ class Fetch:
         if asked >= 0 and asked != epoch:
             raise errors.KafkaError(errors.FENCED_LEADER_EPOCH if asked < epoch else errors.UNKNOWN_LEADER_EPOCH)
         # Consumers that know of followers may read from one (KIP-392).
-        if self._follower or (is_followed and self._ctx.version < _FOLLOWERS_SINCE):
+        if is_followed and (self._follower or self._ctx.version < _FOLLOWERS_SINCE):
             raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        if self._follower:
+            self._ctx.replication.check_follower(log, self._replica_id, self._replica_epoch, asked)
         diverging = self._diverging(partition, log)
         row.high_watermark = log.high_watermark
         row.last_stable_offset = log.last_stable_offset
@@ -428,7 +452,7 @@ class Fetch:
             records = log.read(
                 partition.fetch_offset,
                 max(limit, 0),
-                end_offset=log.last_stable_offset if self._read_committed else log.high_watermark,
+                end_offset=self._end_of_read(log),
                 minimum_one_batch=minimum_one_batch or limit < 0,
             )
             if limit < 0 and records is not None:
@@ -436,6 +460,9 @@ class Fetch:
         except errors.KafkaError:
             row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
             raise
+        if self._follower and partition not in self._counted:
+            self._counted.add(partition)
+            self._ctx.replication.fetched(log, self._replica_id, partition.fetch_offset, self._replica_epoch)
         if self._read_committed:
             row.aborted_transactions = []
         if records is None:
@@ -448,6 +475,11 @@ class Fetch:
             ]
         return records.chunk_size
 
+    def _end_of_read(self, log: PartitionLog) -> int:
+        if self._follower:
+            return log.written_end_offset
+        return log.last_stable_offset if self._read_committed else log.high_watermark
+
     @staticmethod
     def _diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
         """(epoch, end offset) at which the caller's log diverges from this one (KIP-595), or None."""
@@ -455,7 +487,7 @@ class Fetch:
         if asked < 0:
             return None
         epoch, end_offset = log.end_offset_for_epoch(asked)
-        if epoch < 0 or end_offset < 0:
+        if epoch < 0 or end_offset < 0 or partition.fetch_offset < log.log_start_offset:
             raise errors.KafkaError(errors.OFFSET_OUT_OF_RANGE)
         if epoch < asked or end_offset < partition.fetch_offset:
             return epoch, end_offset

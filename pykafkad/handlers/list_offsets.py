@@ -11,6 +11,9 @@ which never applies.
 A partition named twice is answered once, with INVALID_REQUEST. A topic without partitions in the request is left out.
 An unknown isolation level is UNKNOWN_SERVER_ERROR for every partition.
 
+A leader whose high watermark is below the start of its epoch answers a consumer that asks for the end, or for a time
+behind it, with OFFSET_NOT_AVAILABLE, before version 5 LEADER_NOT_AVAILABLE (KIP-207).
+
 Gaps: no tiered storage: the local log is the whole log.
 """
 
@@ -43,6 +46,7 @@ _SPECIAL_SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _CONSUMER = -1
+_NOT_AVAILABLE_SINCE = 5
 _DEBUGGING = -2
 _READ_COMMITTED = 1
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
@@ -115,6 +119,11 @@ def _answer(
         if row.error_code:
             return
         found = _find(log, asked.timestamp, _last_fetchable(request, log))
+        if request.replica_id == _CONSUMER and _is_behind(log) and (found is None or asked.timestamp == LATEST):
+            row.error_code = (
+                errors.OFFSET_NOT_AVAILABLE if ctx.version >= _NOT_AVAILABLE_SINCE else errors.LEADER_NOT_AVAILABLE
+            )
+            return
     except errors.StorageFailure:
         row.error_code = errors.KAFKA_STORAGE_ERROR
         return
@@ -138,6 +147,12 @@ def leader_error(ctx: Context, log: PartitionLog, current_leader_epoch: int, *, 
     if current_leader_epoch not in (_NO_EPOCH, epoch):
         return errors.FENCED_LEADER_EPOCH if current_leader_epoch < epoch else errors.UNKNOWN_LEADER_EPOCH
     return errors.NOT_LEADER_OR_FOLLOWER if from_leader and log in not_led_here else errors.NONE
+
+
+def _is_behind(log: PartitionLog) -> bool:
+    """Whether a new leader does not know yet that everything is committed which was before its epoch (KIP-207): the
+    high watermark may be below one that consumers have seen."""
+    return not log.replica.commits_alone and log.replica.epoch_start_offset > log.high_watermark
 
 
 def _last_fetchable(request: messages.ListOffsetsRequest, log: PartitionLog) -> int:

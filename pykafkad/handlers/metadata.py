@@ -9,7 +9,10 @@ Version 4 lets the request allow auto-creation, 5 adds offline replicas, 6 LISTE
 LEADER_NOT_AVAILABLE, 7 leader epochs, 8 authorized operations (those of the cluster until 10), 10 topic ids, 12 topics
 by id (never created; an unknown one is UNKNOWN_TOPIC_ID), 13 an error for the whole answer, which is never set here.
 
-Gaps: what it creates does not count for controller_mutation_rate.
+What it creates counts for the client's controller_mutation_rate. Once that is used up nothing is created, and the
+answer is as if the topic were about to come, as in Kafka; it is not throttled.
+
+Gaps: what a broker creates whose controller is another process does not count for controller_mutation_rate.
 """
 
 from __future__ import annotations
@@ -130,7 +133,7 @@ def _asked(
             row.topic_authorized_operations = authorized_operations(ctx, "Topic", name)
         rows.append(row)
     if missing:
-        ctx.controller.submit(AutoCreateTopics(missing))
+        ctx.controller.submit(AutoCreateTopics(missing, ctx.mutations))
     return rows
 
 

@@ -89,8 +89,6 @@ def voter_refusal(
 ) -> tuple[int, str | None] | None:
     """The checks that AddRaftVoter (`verb` "Add") and RemoveRaftVoter share, in Kafka's order. Returns (code, text or
     None), or None if all pass."""
-    if code := refusal(ctx, RULES[f"{verb}RaftVoter"][0]):
-        return code, None
     if request.cluster_id is not None and request.cluster_id != ctx.cluster_id:
         return (
             errors.INCONSISTENT_CLUSTER_ID,

@@ -7,11 +7,10 @@ again. An answer promises that the records are written: see `server/commits.py`.
 hold more than `append_rules.LONG_RECORDS` records are checked on another thread.
 
 acks=all needs `min.insync.replicas` (or all replicas, if there are fewer). If the ISR is smaller before the append, the
-answer is NOT_ENOUGH_REPLICAS; if it has shrunk after the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND. This happens only in
-a directory whose metadata has replicas on other brokers.
-
-NOT_LEADER_OR_FOLLOWER, with the leader, happens only in a directory whose metadata has several brokers, and after this
-broker was unregistered.
+answer is NOT_ENOUGH_REPLICAS; if it has shrunk after the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND (Kafka lets these
+requests wait for their timeout). If the replicas in sync do not have the records within the request's timeout, the
+answer is REQUEST_TIMED_OUT, up to a second late. A partition that another broker leads is NOT_LEADER_OR_FOLLOWER, with
+that leader.
 
 Requests with a transactional id are in `produce_transactional.py`. A request without one that has a batch of a
 transaction is refused as a whole, with TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Kafka then appends nothing; here its
@@ -191,6 +190,7 @@ class Appending:
             return None
         ctx.unwritten = self._unwritten
         ctx.acks_all = self._request.acks == -1
+        ctx.commit_timeout_ms = self._request.timeout_ms
         return response
 
     def _refuse_all_if_one_names_no_transaction(self, response: messages.ProduceResponse) -> None:

@@ -6,7 +6,7 @@ does; the answer leaves after `connection.failed.authentication.delay.ms`, and t
 may do so again where `connections.max.reauth.ms` is set (KIP-368). For everybody else who counts as authenticated, as
 on every listener without SASL, the request is ILLEGAL_SASL_STATE.
 
-Gaps: no GSSAPI.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -267,6 +267,16 @@ if TYPE_CHECKING:
         def is_known(self, key: tuple[str, bytes, int]) -> bool:
             """Whether the partition of a share partition exists."""
 
+        def has_state_elsewhere(self, key: tuple[str, bytes, int]) -> bool:
+            """Whether another broker, which can be asked, has the state of a share partition."""
+
+        def store(self, event_class: Any, key: tuple[str, bytes, int], row: Any, then: Callable[[Any], object]) -> None:
+            """Submit an event to the share coordinator, wherever it is; `then` gets the row of its answer."""
+
+        def find_end_elsewhere(self, topic: str, partition: int, then: Callable[[tuple[int, int]], object]) -> bool:
+            """Ask the leader of a partition at another broker for its high watermark; `then` gets an error code and the
+            offset. Whether there is one to be asked."""
+
         def limits(self, group_id: str) -> GroupLimits:
             """The settings of a group."""
 
@@ -281,6 +291,15 @@ if TYPE_CHECKING:
 
         def touch(self, key: object) -> None:
             """Try the delayed operations that watch a key."""
+
+    class Replication(Protocol):
+        """The followers of the partitions that the broker leads."""
+
+        def check_follower(self, log: PartitionLog, broker: int, broker_epoch: int, leader_epoch: int) -> None:
+            """Raises KafkaError unless the broker may fetch the partition as a follower."""
+
+        def fetched(self, log: PartitionLog, broker: int, offset: int, broker_epoch: int) -> None:
+            """A follower has everything below `offset`."""
 
     class TransactionMarkers(Protocol):
         """What writes the ends of transactions into the partitions of this broker."""
@@ -352,6 +371,7 @@ class BrokerServices:
         "node_id",
         "open_data_snapshots",
         "open_moves",
+        "open_replication",
         "open_share_groups",
         "open_transaction_markers",
         "partitions",
@@ -372,6 +392,7 @@ class BrokerServices:
     partitions: Partitions
     directories: Directories
     open_moves: Callable[[], Moves]
+    open_replication: Callable[[], Replication]
     open_data_snapshots: Callable[[], DataSnapshots]
     open_share_groups: Callable[[], ShareGroups]
     open_transaction_markers: Callable[[], TransactionMarkers]

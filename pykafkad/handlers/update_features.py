@@ -6,7 +6,7 @@ have. `validate_only` (from version 1) checks and changes nothing. The metadata.
 it can go down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer
 leaves when the change is committed.
 
-Gaps: none.
+Gaps: controllers in a quorum with `controller.quorum.voters` stay at kraft.version 0.
 """
 
 from __future__ import annotations

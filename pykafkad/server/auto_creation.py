@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.metadata.events import MutationQuota
     from pykafkad.server.controller_node import ControllerNode
 
 PARTITIONS_PER_TURN = 16
@@ -28,18 +29,19 @@ class AutoCreation:
     def __init__(self, node: ControllerNode, create: Callable[[AutoCreateTopics], object]) -> None:
         self._node = node
         self._create = create
-        self._waiting: dict[str, None] = {}
+        self._waiting: dict[str, MutationQuota | None] = {}
+        """Each with what counts its partitions for the client that asked for it first."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def ask(self, names: list[str]) -> None:
-        """Create these: the first of them now, unless others wait."""
+    def ask(self, names: list[str], mutations: MutationQuota | None = None) -> None:
+        """Create these: the first of them now, unless others wait. `mutations` counts their partitions."""
         go_on = not self._waiting
         for name in names:
             if len(self._waiting) >= MAX_WAITING:
                 break
-            self._waiting[name] = None
+            self._waiting.setdefault(name, mutations)
         if go_on:
             self.fired(_GO_ON)
 
@@ -47,10 +49,16 @@ class AutoCreation:
         """The part of this turn."""
         waiting = self._waiting
         topics = max(1, PARTITIONS_PER_TURN // self._node.settings.num_partitions)
-        chosen = [name for name, _ in zip(waiting, range(topics), strict=False)]
+        chosen: list[str] = []
+        mutations = next(iter(waiting.values()), None)
+        for name, counted_by in waiting.items():
+            # One client's at a time.
+            if len(chosen) >= topics or counted_by is not mutations:
+                break
+            chosen.append(name)
         for name in chosen:
             del waiting[name]
         if chosen:
-            self._create(AutoCreateTopics(chosen))
+            self._create(AutoCreateTopics(chosen, mutations))
         if waiting:
             self._node.runtime.timers.set((self, _GO_ON), self._node.runtime.now)

@@ -14,6 +14,7 @@ from pykafkad.handlers.table import BROKER_LISTENER
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server import listeners
+from pykafkad.server.broker_parts import BrokerParts
 from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.commits import Commits
 from pykafkad.server.compaction import Compaction
@@ -45,18 +46,13 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.server.connection import Connection
     from pykafkad.server.controller_node import ControllerNode
-    from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.directories import Directories
     from pykafkad.server.full_disk import FullDisk
     from pykafkad.server.housekeeping import Housekeeping
-    from pykafkad.server.internal_topics import InternalTopics
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
-    from pykafkad.server.moves import Moves
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
-    from pykafkad.server.share_groups import ShareGroups
-    from pykafkad.server.transaction_markers import TransactionMarkers
     from pykafkad.server.watched_fast_paths import WatchedFastPaths
 
 
@@ -73,11 +69,9 @@ TOPICS_NAMED = 20
 """How many of the topics that one request creates or deletes have a line of the log each; the others are counted."""
 
 _RETRIES_PER_TURN = 16
-# Delayed operations that are tried or answered in one turn: they take 50 ms at most.
-_WAITS_PER_TURN = 500
 
 
-class Broker(RuntimeNode):
+class Broker(BrokerParts, RuntimeNode):
     """A broker that is registered with `controller`. `bind`, then `start`, then turns until `close`."""
 
     def __init__(
@@ -92,6 +86,7 @@ class Broker(RuntimeNode):
         logs: Logs | None = None,
     ) -> None:
         """Without an `authorizer` everybody may do everything; without `logs` it writes to those of the runtime."""
+        super().__init__()
         self.runtime = runtime
         self.settings = settings
         self.node_id = settings.node_id
@@ -99,13 +94,18 @@ class Broker(RuntimeNode):
         self.directories = directories
         self.controller = controller
         self.serving = False
+        self.tells_topics = True
+        """Whether the log lines about topics that come and go are this broker's to write."""
+        self.incarnation_id = b""
+        """Of the registration of this start."""
+        self._log_dirs_before: list[bytes] = []
         self._offline_logs: set[object] = set()
         # How many more delayed operations may be tried in the turn of that number.
         self._waits_turn = -1
         self._waits_left = 0
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots, runtime.random)
         self.commits = Commits(self)
-        self.log_writer = LogWriter(runtime.reactor, runtime.clock, self.commits.mark, FrameBuffers())
+        self.log_writer = LogWriter(runtime.reactor, self.commits.mark, FrameBuffers())
         self.purgatory = Purgatory(runtime.replies.reply, runtime.replies.fail)
         self.logs = logs or runtime.logs
         self.metrics = runtime.metrics
@@ -115,12 +115,7 @@ class Broker(RuntimeNode):
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = housekeeping
         self.compaction = Compaction(self)
-        self._moves: Moves | None = None
-        self._data_snapshots: DataSnapshots | None = None
         self._full_disk: FullDisk | None = None
-        self._internal_topics: InternalTopics | None = None
-        self._share_groups: ShareGroups | None = None
-        self._transaction_markers: TransactionMarkers | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
         self.partitions = Partitions(
             directories, self.node_id, settings, plan, runtime.clock.now, self.commits, self.log_writer
@@ -180,6 +175,7 @@ class Broker(RuntimeNode):
             node_id=self.node_id,
             open_data_snapshots=lambda: self.data_snapshots,
             open_moves=lambda: self.moves,
+            open_replication=lambda: self.replication,
             open_share_groups=lambda: self.share_groups,
             open_transaction_markers=lambda: self.transaction_markers,
             partitions=self.partitions,
@@ -210,56 +206,6 @@ class Broker(RuntimeNode):
         return self.directories.metadata
 
     @property
-    def moves(self) -> Moves:
-        """Replicas on their way between directories."""
-        if self._moves is None:
-            from pykafkad.server.moves import Moves
-
-            self._moves = Moves(self)
-        return self._moves
-
-    @property
-    def data_snapshots(self) -> DataSnapshots:
-        """Snapshots of the data, and the way back to them."""
-        if self._data_snapshots is None:
-            from pykafkad.server.data_snapshots import DataSnapshots
-
-            self._data_snapshots = DataSnapshots(self)
-        return self._data_snapshots
-
-    @property
-    def share_groups(self) -> ShareGroups:
-        """The share coordinator's shards, the share partitions and the share sessions."""
-        if self._share_groups is None:
-            from pykafkad.server.share_groups import ShareGroups
-
-            self._share_groups = ShareGroups(self)
-        return self._share_groups
-
-    @property
-    def internal_topics(self) -> InternalTopics:
-        """The internal topics of Streams applications that are being created."""
-        if self._internal_topics is None:
-            from pykafkad.server.internal_topics import InternalTopics
-
-            self._internal_topics = InternalTopics(self.runtime, self.controller)
-        return self._internal_topics
-
-    @property
-    def transaction_markers(self) -> TransactionMarkers:
-        """What writes the ends of transactions into the partitions here."""
-        if self._transaction_markers is None:
-            from pykafkad.server.transaction_markers import TransactionMarkers
-
-            self._transaction_markers = TransactionMarkers(self)
-        return self._transaction_markers
-
-    @property
-    def used_snapshots(self) -> DataSnapshots | None:
-        """The same; None as long as nobody has asked for any."""
-        return self._data_snapshots
-
-    @property
     def cluster_id(self) -> str:
         """The cluster's id, as text."""
         return self.directory.meta["cluster.id"]
@@ -284,10 +230,24 @@ class Broker(RuntimeNode):
 
     def start(self, incarnation_id: bytes) -> None:
         """Register with the controller, leave the fence, and bring everything in step with the image."""
+        self.register(incarnation_id)
+        self.controller.submit(events.UnfenceBroker(self.node_id, self.image.brokers[self.node_id].epoch))
+        self.begin_serving()
+
+    def load(self) -> None:
+        """Open what is there, in a process that serves already."""
+        self.services.cluster_id = self.cluster_id
+        self.services.image = self.image
+        self._follow(self.image.whole_delta(), loading=True)
+
+    def register(self, incarnation_id: bytes) -> None:
+        """Register with the controller. The broker stays fenced until it says that it is ready."""
+        self.incarnation_id = incarnation_id
         self.services.cluster_id = self.cluster_id
         self.services.image = self.image
         directories = self.directories
         before = self.image.brokers.get(self.node_id)
+        self._log_dirs_before = before.log_dirs if before is not None else []
         self.controller.submit(
             events.RegisterBroker(
                 self.node_id,
@@ -298,9 +258,11 @@ class Broker(RuntimeNode):
                 previous_broker_epoch=directories.broker_epoch,
             )
         )
-        broker = self.image.brokers[self.node_id]
-        self.controller.submit(events.UnfenceBroker(self.node_id, broker.epoch))
-        directories.tell_lost(before.log_dirs if before is not None else [])
+
+    def begin_serving(self) -> None:
+        """The broker is registered and unfenced: coordinate what it leads."""
+        directories = self.directories
+        directories.tell_lost(self._log_dirs_before)
         self._follow(self.image.take_delta(), loading=True)
         directories.tell_cordoned()
         if any(directory.futures for directory in directories.online):
@@ -336,6 +298,23 @@ class Broker(RuntimeNode):
             if self._share_groups is not None:
                 self._share_groups.resign()
 
+    def abandon(self) -> None:
+        """Leave everything as it is, as a process does that is killed: nothing that waits goes on."""
+        for host in (self.groups, self.transactions, *([self._share_groups.states] if self._share_groups else ())):
+            host.abandon()
+        if self._moves is not None:
+            self._moves.stop()
+        self.compaction.close()
+        self.log_writer.close()
+        self.cancel_work()
+
+    def cancel_work(self) -> None:
+        """Ask no other broker any more, and fetch from none."""
+        if self._replication is not None:
+            self._replication.close()
+        if self._other_brokers is not None:
+            self._other_brokers.close()
+
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
         self.compaction.close()
@@ -369,7 +348,7 @@ class Broker(RuntimeNode):
         """How many delayed operations may still be tried in this turn, which may be ended several times."""
         if self._waits_turn != self.runtime.turns:
             self._waits_turn = self.runtime.turns
-            self._waits_left = _WAITS_PER_TURN
+            self._waits_left = self.runtime.waits_per_turn
         return self._waits_left
 
     def next_deadline(self) -> float | None:
@@ -474,7 +453,8 @@ class Broker(RuntimeNode):
             self.sessions.quotas_changed(self)
         if loading:
             return
-        self._tell_topics(delta)
+        if self.tells_topics:
+            self._tell_topics(delta)
         self.client_metrics.configs_changed(delta.configs)
         if delta.topics_deleted:
             self.housekeeping.plan_deletions()

@@ -60,6 +60,11 @@ class BufferedPoller:
             events[fd] = events.get(fd, 0) | mask
         return list(events.items())
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the next `poll` waits for nothing."""
+        return bool(self._first or self._last) or any(each.interest & READ for each in self._keepers.values())
+
     def keeps(self, transport: Transport) -> None:
         """The transport has something to read which its descriptor does not show."""
         self._keepers[transport.fileno] = transport

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from pykafkad.settings import java_replacements
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,7 +163,7 @@ class PrincipalRules:
                 return subject
             pattern, replacement, case = rule
             if pattern.fullmatch(subject):
-                name = pattern.sub(partial(_filled, replacement), subject)
+                name = pattern.sub(partial(java_replacements.filled, replacement), subject)
                 return name.lower() if case == "L" else name.upper() if case == "U" else name
         return None
 
@@ -171,7 +173,6 @@ class PrincipalRules:
 
 _RULE = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)\s*(?:,|$)", re.DOTALL)
 _DEFAULT = re.compile(r"(?:DEFAULT)?\s*(?:,|$)")
-_REPLACEMENT = re.compile(r"\\(.)|\$([0-9]+)|\$\{(\w+)\}|([^\\$]+)|(.)", re.DOTALL)
 
 
 def _rules(text: str) -> Iterator[tuple[re.Pattern[str], list[str | int], str] | None]:
@@ -197,34 +198,7 @@ def _rules(text: str) -> Iterator[tuple[re.Pattern[str], list[str | int], str] |
 
 def _rule(expression: str, replacement: str, case: str) -> tuple[re.Pattern[str], list[str | int], str]:
     try:
-        pattern = re.compile(expression.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"))
-    except re.error as error:
-        raise InvalidRule(f"{expression!r} is no regular expression: {error}") from None
-    return pattern, list(_replacement(replacement, pattern)), case
-
-
-def _replacement(text: str, pattern: re.Pattern[str]) -> Iterator[str | int]:
-    """The pieces of a replacement: texts, and numbers of groups. As in Java, a number takes as many digits as there are
-    groups for; one without a group stands for itself."""
-    for escaped, digits, name, plain, other in _REPLACEMENT.findall(text):
-        if digits:
-            length = len(digits)
-            while length > 1 and int(digits[:length]) > pattern.groups:
-                length -= 1
-            if int(digits[:length]) > pattern.groups:
-                yield f"${digits}"
-            else:
-                yield int(digits[:length])
-                yield digits[length:]
-        elif name:
-            if name not in pattern.groupindex:
-                raise InvalidRule(f"the replacement {text!r} names a group {name!r} that the pattern does not have")
-            yield pattern.groupindex[name]
-        elif other:
-            raise InvalidRule(f"the replacement {text!r} has a {other} that stands for nothing; write \\{other}")
-        else:
-            yield escaped or plain
-
-
-def _filled(parts: list[str | int], match: re.Match[str]) -> str:
-    return "".join(part if isinstance(part, str) else match[part] or "" for part in parts)
+        pattern = java_replacements.compiled(expression)
+        return pattern, list(java_replacements.pieces(replacement, pattern, may_lack_groups=True)), case
+    except ValueError as error:
+        raise InvalidRule(str(error)) from None

@@ -20,7 +20,7 @@ from struct import Struct
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
-from pykafkad.log.replica import Committed
+from pykafkad.log.replica import Committed, ProposeIsr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +41,15 @@ if TYPE_CHECKING:
 _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
 
 
+_NEVER = float("inf")
+_EXPIRE = "expire"
+_EXPIRY_SECONDS = 1.0
+
+
 class _HeldAnswers:
     """Answers of one turn that wait in their outboxes for the commit of one log."""
 
-    __slots__ = ("_answers", "_commits", "_connections", "_fast_answers", "_log")
+    __slots__ = ("_answers", "_commits", "_connections", "_fast_answers", "_log", "deadline", "is_settled")
 
     def __init__(self, commits: Commits, log: PartitionLog) -> None:
         self._commits = commits
@@ -52,13 +57,18 @@ class _HeldAnswers:
         self._fast_answers: list[FastAnswer] = []
         self._answers: list[DependentAnswer] = []
         self._connections: dict[Connection, None] = {}
+        self.is_settled = False
+        self.deadline = _NEVER
+        """The second at which the first of them has waited as long as its request allows."""
 
     def add_fast(self, row: FastAnswer) -> None:
         self._fast_answers.append(row)
         self.hold(row[1])
 
-    def add(self, row: DependentAnswer) -> None:
+    def add(self, row: DependentAnswer, now: float) -> None:
         self._answers.append(row)
+        if row[3].acks_all:
+            self.deadline = min(self.deadline, now + max(0, row[3].commit_timeout_ms) / 1000)
         self.hold(row[1])
 
     def hold(self, connection: Connection) -> None:
@@ -68,6 +78,9 @@ class _HeldAnswers:
 
     def settle(self, failure: Exception | None) -> None:
         """The log is committed as far as these answers need it, or never will be."""
+        if self.is_settled:
+            return
+        self.is_settled = True
         try:
             if failure is None and not self._log.replica.has_min_isr:
                 failure = KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
@@ -88,11 +101,12 @@ class Commits:
     __slots__ = (
         "_always_sync",
         "_answers",
-        "_broker",
+        "_expiring",
         "_gathering",
         "_postponed",
         "_syncing",
         "_waits",
+        "broker",
         "dirty",
         "fast_answers",
     )
@@ -103,9 +117,11 @@ class Commits:
         self.fast_answers: list[FastAnswer] = []
         """(log, connection, index, error position): the answer at `connection.outbox[index]`, with its error code at
         that position, depends on the commit of `log`."""
-        self._broker = broker
+        self.broker = broker
         self._always_sync: bool = broker.settings.pykafkad_group_commit
         self._answers: list[DependentAnswer] = []
+        # Answers that wait for other replicas, at most as long as their requests allow.
+        self._expiring: list[_HeldAnswers] = []
         # By log: who waits, in the order of the offsets.
         self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
         # The logs of the next round of syncs, and those of the round that runs.
@@ -192,7 +208,7 @@ class Commits:
 
     def write_all(self) -> None:
         """`finish`, after waiting for the writes that run beside the loop."""
-        self._broker.log_writer.finish_all()
+        self.broker.log_writer.finish_all()
         self.finish()
 
     def _write(self) -> None:
@@ -221,7 +237,7 @@ class Commits:
         if failed:
             for log, reason in failed.items():
                 if not log.closed:
-                    self._broker.log_failed(log, reason)
+                    self.broker.log_failed(log, reason)
             self.put_errors_into(failed, fast_answers, answers)
         if behind:
             self._hold_answers(behind)
@@ -246,31 +262,39 @@ class Commits:
             behind[log] = True
         if not replica.commits_alone:
             end_offset = log.written_end_offset
-            self._tell_end(log)
-            self.perform(log, replica.appended(end_offset, self._broker.runtime.now, is_durable=not needs_sync))
+            self.tell_end(log)
+            self.perform(log, replica.appended(end_offset, self.broker.runtime.now, is_durable=not needs_sync))
+            # Followers wait for what is written, not for what is committed.
+            self.broker.purgatory.touch(log)
             if log.high_watermark < end_offset:
                 behind.setdefault(log, False)
         elif not needs_sync:
             log.advance_high_watermark(log.written_end_offset)
-            purgatory = self._broker.purgatory
+            purgatory = self.broker.purgatory
             if purgatory.count:
                 purgatory.touch(log)
         if log.writes_under_way:
             behind[log] = True
 
-    def _tell_end(self, log: PartitionLog) -> None:
-        """The replica was not told of what was written while it committed alone."""
+    def tell_end(self, log: PartitionLog) -> None:
+        """The replica was not told of what was written while it committed alone, nor of a log that was not open."""
         replica = log.replica
+        if replica.end_offset < 0:
+            epochs = log.epochs.entries
+            is_begun = bool(epochs) and epochs[-1][0] == replica.leader_epoch
+            replica.opened(epochs[-1][1] if is_begun else log.high_watermark, log.high_watermark)
         if replica.end_offset < log.high_watermark or replica.high_watermark < log.high_watermark:
             replica.opened(log.high_watermark, log.high_watermark)
 
     def perform(self, log: PartitionLog, effects: Iterable[object]) -> None:
-        """Perform what a replica wants done. `ProposeIsr` and `Truncate` concern followers, which nothing feeds yet."""
+        """Perform what a replica wants done."""
         for effect in effects:
             if type(effect) is Committed:
                 log.advance_high_watermark(effect.end_offset)
-                self._broker.purgatory.touch(log)
+                self.broker.purgatory.touch(log)
                 self._settle(log, log.high_watermark)
+            elif type(effect) is ProposeIsr:
+                self.broker.replication.propose(log, effect)
 
     def _needs_sync(self, log: PartitionLog) -> bool:
         return self._always_sync or log.is_flush_due or log in self._gathering or log in self._syncing
@@ -280,8 +304,10 @@ class Commits:
         if replica.commits_alone:
             self.perform(log, (Committed(end_offset),))
             return
-        self._tell_end(log)
-        self.perform(log, replica.synced(end_offset, self._broker.runtime.now))
+        self.tell_end(log)
+        now = self.broker.runtime.now
+        self.perform(log, replica.appended(log.written_end_offset, now, is_durable=False))
+        self.perform(log, replica.synced(end_offset, now))
         if not replica.has_min_isr:
             # It is not going to be committed soon, and requests that asked for no more than a written record wait, too.
             self.fail(log, KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
@@ -307,7 +333,7 @@ class Commits:
             then(failure)
         except Exception as error:
             # A bug of one who waited is none of the others'.
-            self._broker.runtime.unexpected(error)
+            self.broker.runtime.unexpected(error)
 
     def put_errors_into(
         self,
@@ -316,7 +342,7 @@ class Commits:
         answers: list[DependentAnswer],
     ) -> None:
         """Rewrite the answers that depend on a log in `failed`; none of them has left."""
-        trace = self._broker.runtime.trace
+        trace = self.broker.runtime.trace
         for log, connection, index, position in fast_answers:
             if log in failed and index < len(connection.outbox):
                 # The fast path's answers are one buffer each.
@@ -332,7 +358,7 @@ class Commits:
                 if log in failed:
                     row.error_code = _code(failed[log])
                     row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
-            chunks = self._broker.dispatcher.encode(context, message)
+            chunks = self.broker.dispatcher.encode(context, message)
             if chunks is None:
                 connection.close("a failed write could not be told")
             else:
@@ -359,10 +385,29 @@ class Commits:
         for answer in self._answers:
             for log, _ in answer[0]:
                 if log in held and log not in lacking and (behind[log] or answer[3].acks_all):
-                    held[log].add(answer)
+                    held[log].add(answer, self.broker.runtime.now)
         for log, answers in held.items():
             if log not in lacking:
                 self.after(log, log.end_offset, answers.settle)
+                if not behind[log] and answers.deadline < _NEVER and not answers.is_settled:
+                    if not self._expiring:
+                        self._plan_expiry()
+                    self._expiring.append(answers)
+
+    def _plan_expiry(self) -> None:
+        runtime = self.broker.runtime
+        runtime.timers.set((self, _EXPIRE), runtime.now + _EXPIRY_SECONDS)
+
+    def fired(self, _: str) -> None:
+        """Answer those who have waited for other replicas as long as their requests allow."""
+        now = self.broker.runtime.now
+        waiting, self._expiring = self._expiring, []
+        for answers in waiting:
+            if answers.deadline <= now:
+                answers.settle(KafkaError(errors.REQUEST_TIMED_OUT))
+        self._expiring += [answers for answers in waiting if not answers.is_settled]
+        if self._expiring:
+            self._plan_expiry()
 
     # --- syncs --------------------------------------------------------------------------------------------------------
 
@@ -389,7 +434,7 @@ class Commits:
             if not self._syncing:
                 return
             jobs = [log.whole_sync_job() for log in self._syncing if not log.closed and log.offline is None]
-            self._broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
+            self.broker.runtime.offload.submit(lambda: _sync(jobs), self._synced)
 
     def _synced(self, result: object) -> None:
         logs, self._syncing = self._syncing, {}
@@ -416,7 +461,7 @@ class Commits:
             failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", log.directory, error)
             if job is not None:
                 job.failed(failure)
-            self._broker.log_failed(log, failure)
+            self.broker.log_failed(log, failure)
         elif job is not None:
             job.finish()
         if log.closed:

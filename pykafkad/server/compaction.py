@@ -49,6 +49,7 @@ class Compaction:
 
     def close(self) -> None:
         """Give up what is half done; its files are removed."""
+        self._broker.runtime.timers.cancel((self, _LOOK))
         self._runs.close()
         self._began.clear()
 

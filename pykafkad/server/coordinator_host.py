@@ -377,6 +377,12 @@ class CoordinatorHost:
         for partition in list(self._runners):
             self._resign(partition)
 
+    def abandon(self) -> None:
+        """The broker is gone: nothing reaches the shards any more, and nobody is told."""
+        for runner in self._runners.values():
+            runner.has_resigned = True
+        self._runners.clear()
+
     def metadata_changed(self, delta: MetadataDelta) -> None:
         """Follow the partitions of the topic; what concerns deleted topics goes."""
         if delta.partitions or delta.topics_deleted or delta.configs:

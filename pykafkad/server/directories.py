@@ -75,13 +75,19 @@ class Directories(RuntimeNode):
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
-    def open(self, metadata_path: str) -> None:
+    def open(self, metadata_path: str, cluster_id: str | None = None, *, must_be_formatted: bool = False) -> None:
         """Lock and look at all of them. One that cannot be used is put aside; without that of the metadata log, or
-        without any other, StorageFailure, and ConfigError for one that belongs to somebody else."""
+        without any other, StorageFailure, and ConfigError for one that belongs to somebody else, or that
+        `must_be_formatted` and is not. Without a `cluster_id` new directories begin a cluster of their own."""
         self.metadata = self._open_one(metadata_path)
-        self.metadata.check_meta(cluster_id=None, node_id=self._settings.node_id)
+        self.metadata.check_meta(cluster_id=cluster_id, node_id=self._settings.node_id)
+        if must_be_formatted and cluster_id is None and not self.metadata.meta:
+            raise ConfigError(
+                f"{metadata_path} is not formatted, and the quorum has other members, whose cluster id it needs: use "
+                "kafka-storage.sh format, or set pykafkad.cluster.id"
+            )
         if not self.metadata.meta:
-            self._write_meta(self.metadata, uuids.to_text(uuids.random_uuid(self._runtime.random)))
+            self._write_meta(self.metadata, cluster_id or uuids.to_text(uuids.random_uuid(self._runtime.random)))
         cluster_id = self.metadata.meta["cluster.id"]
         for path in self.paths:
             if path == metadata_path:
@@ -117,9 +123,18 @@ class Directories(RuntimeNode):
 
     def close(self) -> None:
         """Close every directory cleanly, as far as it can be."""
+        self._close(is_clean=True)
+
+    def abandon(self) -> None:
+        """Close every directory as a process leaves it that is killed."""
+        self._close(is_clean=False)
+
+    def _close(self, *, is_clean: bool) -> None:
+        for job in (_ASSIGN, _CORDON, _FAIL):
+            self._runtime.timers.cancel((self, job))
         for directory in [*self.every(), *self._unused]:
             try:
-                directory.close(broker_epoch=self.epoch_at_close)
+                directory.close(clean=is_clean, broker_epoch=self.epoch_at_close)
             except StorageFailure as failure:
                 if directory is self.metadata:
                     raise

@@ -163,8 +163,7 @@ class Dispatcher:
         self._commits = commits  # type: ignore[assignment]
         self._routes = {
             row.key: Route(row, self, forward if row.is_forwarded or services is None else None)
-            for row in table.ROWS
-            if listener in row.listeners
+            for row in table.answered_on(listener)
         }
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()
@@ -456,6 +455,7 @@ def controller_request(context: Context, message: Any) -> ControllerRequest:
         context.token,
         None if context.quota is None else context.quota.mutations,
         context.may_ask_for_tokens,
+        context.client_id,
     )
 
 

@@ -5,8 +5,7 @@ A broker without faults does not know of this module. With the first fault its c
 `KINDS`. The request of a client named `EXEMPT_CLIENT_ID` (the test itself) meets no fault.
 
 An incremental fetch (KIP-227) names only what changed, so no fault could tell its topics. While a fault on Fetch is
-set, the session of such a request is unknown: the client sends a full request instead.
-"""
+set, the session of such a request is unknown: the client sends a full request instead."""
 
 from __future__ import annotations
 
@@ -121,7 +120,7 @@ class Fault:
     @property
     def asks_for_content(self) -> bool:
         """Whether only the body of a request tells if it matches."""
-        return (self.topic, self.partition, self.group, self.transactional_id) != (None, None, None, None)
+        return (self.topic, self.partition, self.group, self.transactional_id) != (None,) * 4
 
     def draw(self) -> bool:
         """Whether a request that matches meets the fault."""
@@ -203,6 +202,7 @@ class FaultDispatcher(Dispatcher):
         elif fault is not None:
             _APPLY[fault.kind](self, fault, connection, asked)
             self._faults.has_fired(fault)
+            self._faults.tell(fault, asked.row.name, asked.client_id)
         elif self._faults.is_for(FETCH) and asked.row.key == FETCH and asked.request.session_epoch > 0:
             answer = messages.FetchResponse(error_code=errors.FETCH_SESSION_ID_NOT_FOUND)
             self._answer_now(connection, asked, answer)
@@ -435,15 +435,14 @@ _APPLY: dict[str, Callable[[FaultDispatcher, Fault, Connection, _Asked], None]] 
 
 _NO_FAST_PATHS: dict[int, FastPath] = {}
 
-MAX_FAULTS = 200
-"""How many faults may be set at one time."""
+MAX_FAULTS = 200  # At one time.
 
 
 class FaultInjection:
     """The faults of one broker, in the order in which they were set; a request meets the first that is for it. All
-    methods are called on the loop."""
+    methods are called on the loop. `tell` hears of each request that met a fault: its API and client id."""
 
-    __slots__ = ("_broker", "_dispatcher", "_fast_paths", "_keys", "_watched_fast_paths", "active")
+    __slots__ = ("_broker", "_dispatcher", "_fast_paths", "_keys", "_watched_fast_paths", "active", "tell")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -452,6 +451,7 @@ class FaultInjection:
         self._watched_fast_paths = broker.sessions.watched_fast_paths
         self._keys: frozenset[int] = frozenset()
         self.active: list[Fault] = []
+        self.tell: Callable[[Fault, str, str], None] = lambda *_: None
 
     def is_for(self, key: int) -> bool:
         """Whether a fault is for the API of that key."""

@@ -95,6 +95,11 @@ class Housekeeping(RuntimeNode):
             self._runtime.timers.set((self, job), now + first)
         self.plan_deletions()
 
+    def close(self) -> None:
+        """Nothing is done any more."""
+        for job in _JOBS:
+            self._runtime.timers.cancel((self, job))
+
     def plan_deletions(self) -> None:
         """Have what was renamed away removed when its delay (`file.delete.delay.ms`) is over, and what is to be renamed
         be that soon."""

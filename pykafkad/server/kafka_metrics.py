@@ -1,9 +1,8 @@
 """Counters and gauges of a process as Prometheus' text, for `GET /metrics` of the control API.
 
 Names are those that the JMX exporter makes of Kafka's beans in lower case; what Kafka does not have begins with
-`pykafkad_`. A row of `METRICS` is all that is known of a metric. Nothing is counted for them: they read what there
-is. Two differ from Kafka's: `messagesin_total` counts a topic's records since its creation, control records too, and
-`requests_total` is not divided by request."""
+`pykafkad_`. A row of `METRICS` is all that is known of a metric. They read what the broker counts anyway. One differs
+from Kafka's: `requests_total` is not divided by request."""
 
 from __future__ import annotations
 
@@ -43,10 +42,10 @@ class _Reading:
         return [({"protocol": name}, found[name]) for name in sorted(found)]
 
     def records(self) -> Samples:
-        """How many records were appended to each topic."""
+        """How many records were appended to each topic, of all partitions, whether they are still there or not."""
         found: Counter[str] = Counter()
-        for _, log in self.logs:
-            found[log.topic] += log.end_offset
+        for log in self.broker.partitions:
+            found[log.topic] += log.messages_in
         return [({"topic": name}, found[name]) for name in sorted(found)]
 
 
@@ -62,7 +61,7 @@ METRICS = (
     Metric(
         "kafka_server_brokertopicmetrics_messagesin_total",
         "counter",
-        "records appended to a topic since it was created, control records too",
+        "records appended to a topic since the start of the broker, control records too",
         _Reading.records,
     ),
     Metric(

@@ -36,18 +36,28 @@ class Sink:
         self._clock = clock or Clock()
         self._second = 0
         self._lines_this_second = 0
+        # The last line has no end: the system took a part of it.
+        self._is_cut = False
         self.dropped = 0
 
     def line(self, level: str, name: str, event: str, fields: dict[str, object]) -> None:
         """Writes one line, or counts it as dropped."""
         now_ms = self._clock.now_ms()
-        if now_ms // 1000 != self._second:
-            self._second = now_ms // 1000
+        if self.has_room(now_ms // 1000):
+            self.write_line(now_ms, level, name, event, fields)
+        else:
+            self.dropped += 1
+
+    def has_room(self, second: int) -> bool:
+        """Count one more line of a second; whether it may be written."""
+        if second != self._second:
+            self._second = second
             self._lines_this_second = 0
         self._lines_this_second += 1
-        if self._lines_this_second > LINES_PER_SECOND:
-            self.dropped += 1
-            return
+        return self._lines_this_second <= LINES_PER_SECOND
+
+    def write_line(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> None:
+        """Writes a line that has room, or counts it as dropped."""
         if self._write is None:
             self._write = standard_error()
         self.tell_dropped()
@@ -68,11 +78,49 @@ class Sink:
     def _put(self, text: str) -> bool:
         assert self._write is not None
         data = text.encode("utf-8", "backslashreplace")
+        if self._is_cut:
+            data = b"\n" + data
+        written = 0
         try:
-            # A pipe takes a line of up to PIPE_BUF bytes whole or not at all; a longer one may lose its end.
-            return self._write(data) > 0
+            # A pipe takes a line of up to PIPE_BUF bytes whole or not at all, a disk that is full a part of any.
+            while written < len(data):
+                taken = self._write(data[written:])
+                if taken <= 0:
+                    break
+                written += taken
         except OSError:
-            return False
+            pass
+        if written:
+            self._is_cut = written < len(data) and not (self._is_cut and written == 1)
+        return written == len(data)
+
+    def close(self) -> None:
+        """Give back what the lines were written to. Nothing is written any more."""
+        close = getattr(self._write, "close", None)
+        if close is not None:
+            close()
+
+
+class Writer:
+    """Writes to a descriptor of its own."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str, flags: int) -> None:
+        """Raises OSError if it can't be opened."""
+        flags |= os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+        self._descriptor = descriptor
+
+    def __call__(self, data: bytes) -> int:
+        """How many of the bytes were taken. Raises OSError."""
+        return os.write(self._descriptor, data)
+
+    def close(self) -> None:
+        """Give the descriptor back. Fine if that is done."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def standard_error() -> Callable[[bytes], int]:
@@ -81,21 +129,18 @@ def standard_error() -> Callable[[bytes], int]:
     A pipe is opened anew, because the non-blocking flag belongs to the open file, which our parent and standard output
     may share. A regular file is not: standard output may write to the same one, and only through one open file do the
     two not overwrite each other."""
-    if os.fstat(2).st_mode & 0o170000 == 0o100000:
-        return lambda data: os.write(2, data)
-    try:
-        descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        descriptor = 2
-    return lambda data: os.write(descriptor, data)
+    if os.fstat(2).st_mode & 0o170000 != 0o100000:
+        try:
+            return Writer("/proc/self/fd/2", 0)
+        except OSError:
+            pass
+    return lambda data: os.write(2, data)
 
 
-def end_of_file(path: str) -> Callable[[bytes], int]:
+def end_of_file(path: str) -> Writer:
     """A write function for the end of a file that only this user may read, and that does not wait for the reader of a
     pipe. Raises OSError if it can't be opened."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
-    return lambda data: os.write(descriptor, data)
+    return Writer(path, os.O_CREAT)
 
 
 def render(now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:

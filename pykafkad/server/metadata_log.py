@@ -16,7 +16,7 @@ from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
 from pykafkad.metadata import features, quorum as quorum_machine, record_codec, snapshots
 from pykafkad.metadata.controller import Controller
-from pykafkad.metadata.events import AutoCreateTopics
+from pykafkad.metadata.events import AutoCreateTopics, CheckSessions
 from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.incremental_tasks import IncrementalTask
@@ -96,6 +96,20 @@ class _LogRunner(MachineRunner):
             self._node.after_opening(lambda: reply(effect.token, effect.message))
         else:
             self.runtime.replies.reply(effect.token, effect.message)
+
+
+class ControllerRunner(_LogRunner):
+    """The controller's: it also has timers, and tells of brokers that come and go."""
+
+    __slots__ = ()
+
+    def fired(self, _key: object) -> None:
+        """The sessions of brokers are to be looked at, when the controller has done what it has."""
+        self._metadata.submit(CheckSessions(self.runtime.now))
+
+    def log_line(self, effect: effects.Tell) -> None:
+        """Write a line about a broker."""
+        self._node.logs.info("metadata", effect.event, **effect.fields)
 
 
 class MetadataLog:
@@ -187,13 +201,13 @@ class MetadataLog:
         self.quorum = quorum
         self.controller = controller
         self._quorum_runner = _LogRunner(self._node, quorum, self)
-        self._controller_runner = _LogRunner(self._node, controller, self)
+        self._controller_runner = ControllerRunner(self._node, controller, self)
         self._quorum_runner.step(quorum_machine.Start(self._log.end_offset, self.image.epoch))
 
     def submit(self, event: object) -> object:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
         if type(event) is AutoCreateTopics:
-            self._auto_creation.ask(event.names)
+            self._auto_creation.ask(event.names, event.mutations)
             return None
         return self._take(event)
 
@@ -305,7 +319,7 @@ class MetadataLog:
 
     def _write(self, records: list[StoredRecord]) -> bool:
         """Append and write, unsynced; whether the cluster's metadata.version leaves anything to be written."""
-        level = _level(self.image, records)
+        level = level_of(self.image, records)
         records = record_codec.at_level(records, level)
         if not records:
             return False
@@ -387,7 +401,7 @@ class MetadataLog:
         return opens
 
 
-def _level(image: Image, records: list[StoredRecord]) -> int:
+def level_of(image: Image, records: list[StoredRecord]) -> int:
     """The metadata.version that records are written at: the cluster's, or of a new one that which they begin with."""
     level = image.features.get(features.METADATA_VERSION)
     return features.levels(records).get(features.METADATA_VERSION, features.LATEST_LEVEL) if level is None else level

@@ -10,12 +10,13 @@ from pykafkad.metadata import snapshot_policy, snapshots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pykafkad.disk import Buffer, File
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import Image
     from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.raft_member import Node
 
 
 BUDGET_SECONDS = 0.003
@@ -50,13 +51,16 @@ class MetadataSnapshots:
         "_timestamps",
         "_writing",
         "last_timestamp_ms",
+        "made",
     )
 
-    def __init__(self, node: ControllerNode, log: PartitionLog, image: Image) -> None:
+    def __init__(self, node: ControllerNode | Node, log: PartitionLog, image: Image) -> None:
         self._node = node
         self._log = log
         self._image = image
         self.last_timestamp_ms = 0
+        self.made: Callable[[int, int, bool], None] | None = None
+        """Hears of each snapshot, by its end offset and epoch, and whether the log begins at it now."""
         self._kept: list[tuple[int, int]] = []
         self._timestamps: dict[tuple[int, int], int] = {}
         self._bytes = self._newest_bytes = 0
@@ -120,6 +124,23 @@ class MetadataSnapshots:
         # Unsynced, for a quick first start: the log begins with the same voters, and is synced.
         self._node.runtime.disk.replace(self._path_of((0, 0)), content, sync=False)
         self._kept = [(0, 0)]
+
+    @property
+    def kept(self) -> list[tuple[int, int]]:
+        """The (end offset, epoch) of each, the oldest first."""
+        return self._kept
+
+    def fetched(self, end_offset: int, epoch: int) -> None:
+        """A snapshot of the leader has taken the place of the log: those before it count no more. Raises
+        StorageFailure."""
+        self.close()
+        gone, self._kept = self._kept, [(end_offset, epoch)]
+        self._bytes = 0
+        disk = self._node.runtime.disk
+        self._newest_bytes = disk.size(self.newest_path)
+        for each in gone:
+            if each != (end_offset, epoch):
+                disk.unlink(self._path_of(each))
 
     def begin(self) -> None:
         """The node serves: from now on snapshots are made."""
@@ -202,15 +223,19 @@ class MetadataSnapshots:
         disk.sync_directory(self._log.directory)
 
     def _published(self, result: object) -> None:
+        if self._writing is None:
+            # A snapshot of the leader has come meanwhile.
+            return
         if isinstance(result, Exception):
             self._failed(result)
             return
-        assert self._writing is not None
         made = self._writing.end_offset, self._writing.epoch
         self._kept.append(made)
         self._newest_bytes = self._position
         self._forget()
         self._node.logs.info("metadata", "snapshot", end_offset=made[0], epoch=made[1], size_bytes=self._position)
+        if self.made is not None:
+            self.made(*made, False)
         self._thin_out()
 
     def _failed(self, reason: Exception) -> None:
@@ -293,6 +318,11 @@ class MetadataSnapshots:
         disk.rename(path, deleted)
         log.delete_later(deleted, now_ms)
         self._node.plan_deletions()
+        if self.made is not None:
+            self.made(*first, True)
+            if first != self._kept[-1]:
+                # Others fetch the newest.
+                self.made(*self._kept[-1], False)
 
     def _path_of(self, snapshot: tuple[int, int]) -> str:
         return f"{self._log.directory}/{snapshots.file_name(*snapshot)}"

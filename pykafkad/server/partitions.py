@@ -103,7 +103,14 @@ class Partitions:
             gone += self._delete_topic(deleted, pending_partitions.AT_ONCE - len(gone))
         waiting = self.pending
         for (topic, index), state in delta.partitions.items():
-            if self._node_id not in state.replicas or topic not in image.topics:
+            if topic not in image.topics:
+                continue
+            if self._node_id not in state.replicas:
+                # A reassignment has moved it to other brokers.
+                if not loading:
+                    gone += self._delete(
+                        topic, index, image.topics[topic].id, later=len(gone) >= pending_partitions.AT_ONCE
+                    )
                 continue
             if (topic, index) in self._by_name:
                 self._take(image, topic, index, state)
@@ -222,7 +229,12 @@ class Partitions:
         self._adopt(log, state)
 
     def _replica(self, log: PartitionLog) -> Replica:
-        return Replica(self._node_id, self._alive_epoch, min_insync_replicas=log.settings.min_insync_replicas)
+        return Replica(
+            self._node_id,
+            self._alive_epoch,
+            lag_seconds=self._settings.replica_lag_time_max_ms / 1000,
+            min_insync_replicas=log.settings.min_insync_replicas,
+        )
 
     def _alive_epoch(self, broker_id: int) -> int | None:
         assert self._image is not None
@@ -234,16 +246,21 @@ class Partitions:
         replica = log.replica
         was_leader = replica.role == LEADER
         if len(state.replicas) > 1 and log.is_loaded:
-            replica.opened(log.written_end_offset, log.high_watermark)
+            if was_leader and state.leader_epoch == replica.leader_epoch:
+                self._commits.tell_end(log)
+            else:
+                replica.opened(log.written_end_offset, log.high_watermark)
         effects = replica.image_changed(state, self._now())
         if replica.role == LEADER:
             self.not_led_here.pop(log, None)
             self._lead(log)
             self._commits.perform(log, effects)
-            return
-        self.not_led_here[log] = state.leader_epoch
-        if was_leader:
-            self._commits.fail(log, KafkaError(errors.NOT_LEADER_OR_FOLLOWER))
+        else:
+            self.not_led_here[log] = state.leader_epoch
+            log.follow()
+            if was_leader:
+                self._commits.fail(log, KafkaError(errors.NOT_LEADER_OR_FOLLOWER))
+        self._commits.broker.role_changed(log, state)
 
     def _lead(self, log: PartitionLog) -> None:
         if not log.replica.has_min_isr:
@@ -286,25 +303,28 @@ class Partitions:
 
     def _delete_topic(self, topic: Topic, at_once: int) -> list[PartitionLog]:
         """The logs that went; the folders of all but the first few get their new names in later turns."""
-        gone = []
+        gone: list[PartitionLog] = []
         for index in range(len(topic.partitions)):
-            self.pending.take(topic.name, index)
-            log = self._by_id.pop((topic.id, index), None)
-            if log is None:
-                continue
-            self.not_led_here.pop(log, None)
-            if self._by_name.get((topic.name, index)) is log:
-                del self._by_name[(topic.name, index)]
-            gone.append(log)
-            try:
-                directory = self.directories.of(log)
-                if directory is not None:
-                    directory.delete_partition(topic.name, index, later=len(gone) > at_once)
-            except StorageFailure as failure:
-                self.directories.logs.error(
-                    "storage", "delete-failed", topic=topic.name, partition=index, reason=failure
-                )
+            gone += self._delete(topic.name, index, topic.id, later=len(gone) >= at_once)
         return gone
+
+    def _delete(self, topic: str, index: int, topic_id: bytes, *, later: bool) -> list[PartitionLog]:
+        """The log that went, if there was one; with `later` its folder gets its new name in a later turn."""
+        self.pending.take(topic, index)
+        log = self._by_id.pop((topic_id, index), None)
+        if log is None:
+            return []
+        self.not_led_here.pop(log, None)
+        if self._by_name.get((topic, index)) is log:
+            del self._by_name[(topic, index)]
+        self._commits.broker.replica_gone(log)
+        try:
+            directory = self.directories.of(log)
+            if directory is not None:
+                directory.delete_partition(topic, index, later=later)
+        except StorageFailure as failure:
+            self.directories.logs.error("storage", "delete-failed", topic=topic, partition=index, reason=failure)
+        return [log]
 
 
 def discard_rewind(prepared: list[PreparedRewind]) -> None:

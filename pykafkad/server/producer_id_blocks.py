@@ -49,7 +49,10 @@ class ProducerIdBlocks:
             raise
 
     def deliver(self, message: messages.AllocateProducerIdsResponse) -> None:
-        """The controller's answer."""
+        """The controller's answer. After a refusal, as by a controller that knows another life of this broker, the next
+        request waits until a second is over."""
+        if message.error_code:
+            return
         self._asked_at = None
         self._ids.refill(message.producer_id_start, message.producer_id_len)
         self._broker.purgatory.touch(self)

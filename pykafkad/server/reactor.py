@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.server.transport import NewTransport, Transport
 
 _RESUMES_PER_TURN = 8
-"""How often in a turn connections whose parked request was answered go on with what they have read; then others are
-looked at."""
+"""How often in a turn connections whose parked request was answered go on with what they have read."""
 
 _START = Struct(">iIi")
 """A frame's size, its API key and version as one number, and its correlation id."""
@@ -47,8 +46,9 @@ _LARGE_ANSWER_BYTES = 256 * 1024
 """A peer that takes this much at once, or drains what it could not take, needs a while: looking for it would only burn
 the processor."""
 
-_EVENTS_PER_TURN = 256
+EVENTS_PER_TURN = 256
 _NEVER = float("inf")
+_NO_LIMIT = 1 << 62
 
 
 class Reactor:
@@ -59,6 +59,7 @@ class Reactor:
         self.runtime = runtime
         self.network: Network = network or SystemNetwork()
         self._poller = self.network.new_poller()
+        self._keeps: BufferedPoller | None = None
         self._waker = self.network.new_waker()
         self._transports: dict[int, Transport] = {}
         self.connector = Connector(self)
@@ -67,9 +68,10 @@ class Reactor:
         self._watched: dict[int, Callable[[float], None]] = {}
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._last_wait_was_short = False
+        self.connections_per_turn, self.resumes_per_turn = EVENTS_PER_TURN, _NO_LIMIT
+        """Of so many connections news is taken in a turn, and so many are served what they have sent before."""
         self.may_look = True
-        """Whether a wait may look again and again for a moment. Nobody gains by that while a thread is at work that the
-        next event may wait for."""
+        """Whether a wait may look again and again for a moment: not while it may wait for the work of a thread."""
         self._ready: list[Transport] = []
         """Those with something in their outbox, in the order in which they got it."""
         self._unserved: dict[Transport, None] = {}
@@ -154,22 +156,19 @@ class Reactor:
 
     def _wait(self, timeout: float | None) -> list[tuple[int, int]]:
         """(file descriptor, events) of the sockets that are ready; looks again and again for a moment if the last wait
-        was short.
-
-        To sleep and to be woken costs some 30 us on either side, more than the whole of a small request.
-        """
+        was short: to sleep and to be woken costs some 30 us on either side, more than the whole of a small request."""
         poll = self._poller.poll
         try:
             if self._last_wait_was_short and self.may_look and timeout != 0:
                 for _ in range(LOOKS):
-                    if events := poll(0, _EVENTS_PER_TURN):
+                    if events := poll(0, self.connections_per_turn):
                         return events
                 self._last_wait_was_short = False
             if timeout == 0:
-                return poll(0, _EVENTS_PER_TURN)
+                return poll(0, self.connections_per_turn)
             clock = self.runtime.clock
             began = clock.now()
-            events = poll(timeout, _EVENTS_PER_TURN)
+            events = poll(timeout, self.connections_per_turn)
             self._last_wait_was_short = clock.now() - began < _SHORT_WAIT_SECONDS
             return events
         except InterruptedError:
@@ -206,7 +205,7 @@ class Reactor:
     @property
     def is_behind(self) -> bool:
         """Whether the next turn has something to do without any event."""
-        return bool(self._ready or self._resumable)
+        return bool(self._ready or self._resumable or (self._keeps and self._keeps.is_behind))
 
     def next_wake(self) -> float:
         """The next monotonic second at which the reactor itself has something to do."""
@@ -238,9 +237,9 @@ class Reactor:
         """The poller from now on: one that knows of bytes which transports keep."""
         from pykafkad.server.buffered_poller import BufferedPoller
 
-        if not isinstance(self._poller, BufferedPoller):
-            self._poller = BufferedPoller(self._poller)
-        return self._poller
+        if self._keeps is None:
+            self._poller = self._keeps = BufferedPoller(self._poller)
+        return self._keeps
 
     def add(self, connected: socket, connection: Connection, new: NewTransport = PlainTransport) -> Transport:
         """Serve `connection` through a socket that is connected and does not block."""
@@ -315,7 +314,7 @@ class Reactor:
             left = seconds_left()
             if left <= 0:
                 return
-            for fileno, mask in self._poller.poll(min(left, 0.1), _EVENTS_PER_TURN):
+            for fileno, mask in self._poller.poll(min(left, 0.1), EVENTS_PER_TURN):
                 ready = self._transports.get(fileno)
                 if ready is None:
                     if fileno == self._waker.fileno():
@@ -383,15 +382,17 @@ class Reactor:
         return length
 
     def _resume_some(self) -> None:
+        left = self.resumes_per_turn
         for _ in range(_RESUMES_PER_TURN):
-            resumable, self._resumable = self._resumable, []
+            resumable, self._resumable = self._resumable[:left], self._resumable[left:]
+            left -= len(resumable)
             for transport in resumable:
                 try:
                     self._resume(transport)
                 except Exception as error:
                     self._broken(transport, error)
             self.runtime.end_turn()
-            if not self._resumable:
+            if not self._resumable or not left:
                 return
 
     def _resume(self, transport: Transport) -> None:

@@ -12,19 +12,26 @@ from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners
 from pykafkad.server.logs import logger, process_logs
-from pykafkad.server.wiring import BROKER, Process
+from pykafkad.server.wiring import BROKER, CONTROLLER, Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol
 
     from pykafkad.config import Settings
     from pykafkad.server.data_snapshots import Asking
     from pykafkad.server.listeners import Listener
-    from pykafkad.server.runtime import Runtime
     from pykafkad.server.start_acls import Creation
     from pykafkad.server.trace import WireTrace
+
+    class Stoppable(Protocol):
+        """What a signal stops."""
+
+        stopping: str | None
+
+        def stop(self, reason: str) -> None:
+            """End after the current turn; safe from a signal handler."""
 
     class Control(Protocol):
         """What controls the broker from other threads."""
@@ -51,43 +58,51 @@ def run(
     topics: list[tuple[str, int]],
     ready_file: str | None,
     ca_file: str | None = None,
+    token_url: str | None = None,
     users: Sequence[tuple[str, str, str]] = (),
     acls: Sequence[tuple[str, Creation]] = (),
     trace_file: str | None = None,
     control: Control | None = None,
+    brokers: Sequence[Settings] = (),
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
     `topics` are (name, partitions) that are created if they are not there, `ca_file` is the path of what clients trust,
-    `users` (name, password, mechanism) are those who may log in, of whom those with SCRAM are stored, `acls` (words,
-    entry) are stored too. With a `trace_file` requests and answers are recorded, and the last of them are written there
-    at the end. `control` has the clock of each process, and is told when it serves.
+    `token_url` is where they get tokens, `users` (name, password, mechanism) are those who may log in, of whom those
+    with SCRAM are stored, `acls` (words, entry) are stored too. With a `trace_file` requests and answers are recorded,
+    and the last of them are written there at the end. `control` has the clock of each process, and is told when it
+    serves. `brokers` are the settings of each of several brokers, which share `settings` and one controller.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
-    listening = _listeners(settings)
+    if (topics or users or acls) and CONTROLLER not in settings.process_roles:
+        raise ConfigError("--topic, --user and --acl need a controller in this process; ask the cluster for them")
+    several = [(each, parse_listeners(each)) for each in brokers]
+    listening = parse_listeners(settings) if not several else []
     clock = Clock() if control is None else control.clock
-    disk = _disk(settings, clock)
+    disk = new_disk(settings, clock)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    process = _process(settings, listening, data_directories, disk, paths, clock)
+    process = _process(settings, listening, data_directories, disk, paths, clock, several)
 
-    signals = _obey_signals(lambda: process.runtime)
+    signals = obey_signals(lambda: process.runtime)
     process.runtime.disk.allow_many_files()
     _start(process, topics, users, acls, ready_file)
     trace = _trace(process, None) if trace_file else None
-    _tell_start(process, data_directories, in_memory=settings.pykafkad_memory_max_bytes > 0)
+    tell_start(process, data_directories, in_memory=settings.pykafkad_memory_max_bytes > 0)
     words = {} if ca_file is None else {"ssl.ca.location": ca_file}
+    if token_url is not None:
+        words["sasl.oauthbearer.token.endpoint.url"] = token_url
     if control is not None:
         control.began(process)
         words |= control.words
-    _tell_ready(process, ready_file, words)
+    tell_ready(_addresses(process), ready_file, words)
     while True:
         asking = _serve(process)
         snapshots = None if process.broker is None else process.broker.used_snapshots
         snapshot = snapshots and snapshots.restore_to
         if not snapshot or signals:
-            _forget_ready(ready_file)
+            forget_ready(ready_file)
             if trace is not None and trace_file:
                 _write_trace(trace, trace_file)
             return 0
@@ -103,7 +118,7 @@ def run(
             process.broker.data_snapshots.answer(asking)
 
 
-def _obey_signals(runtime: Callable[[], Runtime]) -> list[int]:
+def obey_signals(runtime: Callable[[], Stoppable]) -> list[int]:
     """Stop at a signal, and at once at a second one; those that have come. `runtime()` is that of now."""
     import signal
 
@@ -134,10 +149,36 @@ def _process(
     disk: Disk,
     paths: list[str],
     clock: Clock,
+    several: Sequence[tuple[Settings, list[Listener]]] = (),
 ) -> Process:
+    if several:
+        return _cluster(settings, disk, clock, several)
     snapshot_store.finish_restore(disk, paths)
+    kind = Process
+    if CONTROLLER not in settings.process_roles:
+        from pykafkad.server.broker_process import BrokerProcess
+
+        kind = BrokerProcess
     try:
-        return Process(settings, listening, data_directories, clock=clock, disk=disk, logs=process_logs())
+        return kind(settings, listening, data_directories, clock=clock, disk=disk, logs=process_logs())
+    except OSError as error:
+        raise StartFailure(error.strerror or str(error)) from None
+
+
+def _cluster(
+    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]]
+) -> Process:
+    """A process of several brokers. Raises ConfigError for the directory of a single one."""
+    from pykafkad.server import cluster_settings
+    from pykafkad.server.cluster import Cluster
+
+    cluster_settings.check_listeners(settings, several[0][1])
+    for path in settings.log_directories:
+        if disk.exists(f"{path}/meta.properties"):
+            raise ConfigError(f"log.dirs: {path} holds the data of a single broker; give several one of their own")
+    try:
+        controller = cluster_settings.of_controller(settings, [each for each, _ in several])
+        return Cluster(controller, several, clock=clock, disk=disk, logs=process_logs())
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
@@ -152,18 +193,7 @@ def _start(
     import gc
 
     try:
-        process.start(stale_file=stale_file)
-        _remove_leftovers(process)
-        if topics:
-            _create(process, topics)
-        if users:
-            from pykafkad.server import scram_users
-
-            scram_users.add(process.controller, users, _StartToken())
-        if acls:
-            from pykafkad.server import start_acls
-
-            start_acls.add(process, acls)
+        begin(process, topics, users, acls, stale_file)
     except OSError as error:
         for node in process.runtime.nodes:
             node.stop_listening()
@@ -177,13 +207,37 @@ def _start(
     process.runtime.tasks.collector = gc
 
 
-def _remove_leftovers(process: Process) -> None:
+def begin(
+    process: Process,
+    topics: Sequence[tuple[str, int]],
+    users: Sequence[tuple[str, str, str]],
+    acls: Sequence[tuple[str, Creation]],
+    stale_file: str | None = None,
+) -> None:
+    """Have a process serve, with what a command line wants to be there. Raises ConfigError, StorageFailure or
+    OSError."""
+    process.start(stale_file=stale_file)
+    remove_leftovers(process)
+    if topics:
+        create_topics(process, topics)
+    if users:
+        from pykafkad.server import scram_users
+
+        scram_users.add(process.controller, users, StartToken())
+    if acls:
+        from pykafkad.server import start_acls
+
+        start_acls.add(process, acls)
+
+
+def remove_leftovers(process: Process) -> None:
+    """Have folders removed that a way back to a snapshot has left."""
     try:
         found = snapshot_store.leftovers(
             process.runtime.disk, [directory.path for directory in process.directories.every()]
         )
     except StorageFailure as failure:
-        log_lines.warning("leftovers-not-removed", reason=failure)
+        process.runtime.logs.warning("server", "leftovers-not-removed", reason=failure)
     else:
         if found and process.broker is not None:
             process.broker.data_snapshots.remove(found)
@@ -202,7 +256,7 @@ def _serve(process: Process) -> Asking | None:
     return asking
 
 
-def _disk(settings: Settings, clock: Clock) -> Disk:
+def new_disk(settings: Settings, clock: Clock) -> Disk:
     """Where the data lives: the real disk, or memory with a bound."""
     if settings.pykafkad_memory_max_bytes <= 0:
         return Disk()
@@ -211,7 +265,8 @@ def _disk(settings: Settings, clock: Clock) -> Disk:
     return MemoryDisk(settings.pykafkad_memory_max_bytes, clock)
 
 
-def _listeners(settings: Settings) -> list[Listener]:
+def parse_listeners(settings: Settings) -> list[Listener]:
+    """Where the settings have the process listen. Raises ConfigError."""
     controllers = list(settings.controller_listener_names or ())
     protocols = settings.listener_security_protocol_map.split(",")
     if "listener.security.protocol.map" not in settings.static:
@@ -225,26 +280,26 @@ def _listeners(settings: Settings) -> list[Listener]:
     )
 
 
-def _create(process: Process, topics: list[tuple[str, int]]) -> None:
+def create_topics(process: Process, topics: Sequence[tuple[str, int]]) -> None:
     """Create the topics of `--topic` that are not there yet."""
     from pykafkad.wire import messages
 
     for name, partitions in topics:
         if name in process.controller.image.topics:
             continue
-        token = _StartToken()
+        token = StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
         process.controller.submit(events.CreateTopics(token, [topic]))
         # The answer comes when all of the topic's partitions are placed and their logs are there.
         process.runtime.tasks.finish(float("inf"))
-        if process.broker is not None:
-            process.broker.partitions.pending.finish()
+        for broker in process.brokers:
+            broker.partitions.pending.finish()
         (row,) = token.message.topics
         if row.error_code:
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
 
 
-class _StartToken:
+class StartToken:
     """Takes the controller's answer while nothing is served yet."""
 
     __slots__ = ("message",)
@@ -272,7 +327,7 @@ def _write_trace(trace: WireTrace, path: str) -> None:
         log_lines.warning("trace-not-written", file=path, reason=failure)
 
 
-def _tell_start(process: Process, data_directories: Sequence[str], *, in_memory: bool) -> None:
+def tell_start(process: Process, data_directories: Sequence[str], *, in_memory: bool) -> None:
     """One line that says what runs, where its data is and how much of it is there; and one if nobody asks the entries
     of access control that are there."""
     broker = process.broker
@@ -282,13 +337,15 @@ def _tell_start(process: Process, data_directories: Sequence[str], *, in_memory:
         found = {
             "node": broker.node_id,
             "cluster": broker.cluster_id,
+            **({"brokers": len(process.brokers)} if len(process.brokers) > 1 else {}),
             "topics": len(image.topics),
             "partitions": sum(len(topic.partitions) for topic in image.topics.values()),
         }
-    log_lines.info("started", version=__version__, data="memory" if in_memory else ",".join(data_directories), **found)
+    log = process.runtime.logs.logger("server")
+    log.info("started", version=__version__, data="memory" if in_memory else ",".join(data_directories), **found)
     if broker is not None and broker.image.acls and broker.sessions.authorizer is None:
         # A start without the --acl of the last one looks the same to clients, until somebody reads what he may not.
-        log_lines.warning(
+        log.warning(
             "acls-not-enforced",
             entries=len(broker.image.acls),
             consequence="everybody may do everything",
@@ -296,13 +353,22 @@ def _tell_start(process: Process, data_directories: Sequence[str], *, in_memory:
         )
 
 
-def _tell_ready(process: Process, ready_file: str | None, words: dict[str, str]) -> None:
-    addresses = " ".join(listener.address() for listener in process.listeners)
+def _addresses(process: Process) -> list[str]:
+    """Where clients reach the process: the brokers of a listener with commas between them, which they take as it is."""
+    found = zip(*(broker.listeners for broker in process.brokers), strict=True)
+    return [",".join(each.address() for each in listening) for listening in found] or [
+        each.address() for each in process.listeners
+    ]
+
+
+def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, str]) -> None:
+    """The readiness line, and its file: every API is served at these addresses."""
+    addresses = " ".join(reached)
     told = [f"{name}={value}" for name, value in words.items()]
     # The file first: who has read the line finds it, and where it cannot be written nobody is told of a broker that
     # ends. Secrets are only in the line, which others can't read.
     if ready_file is not None:
-        kept = [each for each in told if not each.startswith("control.token=")]
+        kept = [each for each in told if not each.startswith(("control.token=", "control.page="))]
         Disk().replace(ready_file, "".join(f"{each}\n" for each in [addresses, *kept]).encode())
     with_words = f" with {' '.join(told)}" if told else ""
     try:
@@ -312,7 +378,7 @@ def _tell_ready(process: Process, ready_file: str | None, words: dict[str, str])
         log_lines.warning("ready-line-not-printed", reason=error)
 
 
-def _forget_ready(ready_file: str | None) -> None:
+def forget_ready(ready_file: str | None) -> None:
     """Who starts the next broker and waits for the file must not find this one's."""
     if ready_file is None:
         return

@@ -79,6 +79,8 @@ class Runtime:
         self.logs = logs or Logs(shared.level, shared.sink)
         """What the nodes write, unless one has logs of its own."""
         self.timers = Timers()
+        self.waits_per_turn = 500
+        """So many delayed operations a broker tries or answers in one turn: they take 50 ms at most."""
         self.turns = 0
         """How many turns have begun. A node may be asked to end one turn several times, as answers lead to requests."""
         self.stopping: str | None = None
@@ -174,6 +176,12 @@ class Runtime:
         left = at - self.clock.now()
         # Rounded up to the millisecond that epoll counts in, so that a deadline is past when it wakes.
         return 0 if left <= 0 else left + 0.0005
+
+    def seconds_to_next_turn(self, deadline: float) -> float:
+        """How long a wait for sockets may be, in seconds, of one who gives turns himself until `deadline`."""
+        timeout = self._timeout()
+        left = max(0.0, deadline - self.clock.now())
+        return left if timeout is None else min(timeout, left)
 
     def next_turn_at(self) -> float | None:
         """When there is something to do even if nothing happens, in the clock's seconds; None: never."""

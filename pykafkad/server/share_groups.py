@@ -37,6 +37,12 @@ _PERSISTER_ERRORS = {
     errors.FENCED_STATE_EPOCH: errors.NOT_LEADER_OR_FOLLOWER,
 }
 """What consumers are told of the share coordinator's errors. Every other one is UNKNOWN_SERVER_ERROR."""
+_ASKED_AGAIN = (
+    errors.NOT_COORDINATOR,
+    errors.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.COORDINATOR_NOT_AVAILABLE,
+)
+"""Answers of a share coordinator at another broker after which it is looked for and asked again."""
 _FENCING = (errors.NOT_LEADER_OR_FOLLOWER, errors.GROUP_ID_NOT_FOUND, errors.UNKNOWN_TOPIC_OR_PARTITION)
 
 TYPE_CHECKING = False
@@ -325,13 +331,39 @@ class ShareGroups:
         error = self.states.shard_for(name)[1]
         if not error:
             self.states.submit(name, event_class(key, row, self.is_known(key), _Stored(then)))
-        elif tries == RETRIES:
-            then(messages.WriteShareGroupStateResponse.PartitionResult(error_code=error))
-        else:
+            return
+
+        def again(row_of_error: Any) -> None:
+            if tries == RETRIES:
+                then(row_of_error)
+                return
             if share_state.TOPIC not in self.broker.image.topics:
                 self.create_topic()
             seconds = RETRY_SECONDS * 2 ** min(tries, 4)
             self.broker.runtime.call_later(seconds, lambda: self.store(event_class, key, row, then, tries + 1))
+
+        if error == errors.NOT_COORDINATOR and len(self.broker.image.brokers) > 1:
+            others = self.broker.other_brokers
+            node_id = others.coordinator(share_state.TOPIC, name)
+            if node_id >= 0:
+                answered = lambda got: again(got) if got.error_code in _ASKED_AGAIN else then(got)  # noqa: E731
+                others.ask_share_state(node_id, event_class, key, row, answered)
+                return
+        again(messages.WriteShareGroupStateResponse.PartitionResult(error_code=error))
+
+    def has_state_elsewhere(self, key: Key) -> bool:
+        """Whether another broker, which can be asked, has the state of a share partition."""
+        name = share_state.coordinator_key(key[0], uuids.to_text(key[1]), key[2])
+        broker = self.broker
+        return len(broker.image.brokers) > 1 and broker.other_brokers.coordinator(share_state.TOPIC, name) >= 0
+
+    def find_end_elsewhere(self, topic: str, partition: int, then: Callable[[tuple[int, int]], object]) -> bool:
+        """Ask the leader of a partition at another broker for its high watermark; `then` gets an error code and the
+        offset. Whether there is one to be asked."""
+        leader = self.broker.other_brokers.leader(topic, partition)
+        if leader >= 0:
+            self.broker.other_brokers.find_end(leader, topic, partition, then)
+        return leader >= 0
 
     def ask(self, effect: AskShareState, then: Callable[[Failures], object]) -> None:
         """Ask the share coordinator for what a share group wants; `then` gets the partitions for which it failed."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pykafkad.server.reactor import Reactor
     from pykafkad.server.tls_settings import ServerContext
 
-HANDSHAKES_MAX = 384
-"""So many take less than 20 MB. Clients that mean it finish theirs in the time that two packets need to them and back:
-a broker does not begin as many in that time."""
+HANDSHAKES_MAX = 320
+"""So many, and the rest that a thousand connections take, are less than 20 MB. Clients that mean it finish theirs in
+the time that two packets need to them and back: a broker does not begin as many in that time."""
 
 _NEVER = float("inf")
 

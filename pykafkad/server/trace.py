@@ -8,6 +8,7 @@ show what is in it."""
 from __future__ import annotations
 
 from collections import deque, namedtuple
+from itertools import islice
 from struct import Struct
 
 from pykafkad.errors import ProtocolError, StorageFailure
@@ -107,6 +108,8 @@ class WireTrace:
         self._wall_ms = self._clock.now_ms() - self._clock.now() * 1000
         self._ring: deque[_Open] = deque() if before is None else before._ring
         self._ring_bytes = sum(each.kept_bytes for each in self._ring)
+        self.first: int = 1 if before is None else before.first
+        """The number of the oldest exchange that is kept: they are counted from 1 on."""
         # By a connection's id: the exchange of its request in service.
         self._in_service: dict[int, _Open] = {}
         self.is_on = False
@@ -285,6 +288,7 @@ class WireTrace:
         ring = self._ring
         while len(ring) > EXCHANGES or (self._ring_bytes > RING_BYTES and len(ring) > 1):
             gone = ring.popleft()
+            self.first += 1
             self._ring_bytes -= gone.kept_bytes
             # An answer that comes late for it is not counted.
             if gone.answer is None and self._in_service.get(gone.connection_id) is gone:
@@ -293,8 +297,9 @@ class WireTrace:
 
     # --- what was recorded --------------------------------------------------------------------------------------------
 
-    def exchanges(self) -> list[Exchange]:
-        """What the ring holds, oldest first."""
+    def exchanges(self, limit: int | None = None, after: int = 0) -> list[Exchange]:
+        """What the ring holds, oldest first; with a limit the last ones, and those alone whose number is larger."""
+        older = max(0, after + 1 - self.first, 0 if limit is None else len(self._ring) - limit)
         return [
             Exchange(
                 each.connection_id,
@@ -309,11 +314,17 @@ class WireTrace:
                 each.answer,
                 each.answer_bytes,
             )
-            for each in self._ring
+            for each in islice(self._ring, older, None)
         ]
+
+    @property
+    def size(self) -> int:
+        """How many exchanges the ring holds."""
+        return len(self._ring)
 
     def clear(self) -> None:
         """Forget what was recorded."""
+        self.first += len(self._ring)
         self._ring.clear()
         self._in_service.clear()
         self._ring_bytes = 0

@@ -88,6 +88,24 @@ def fields(exchange: Exchange, flexible: dict[int, int]) -> dict[str, Any]:
     }
 
 
+def summary(exchange: Exchange, flexible: dict[int, int]) -> dict[str, Any]:
+    """An exchange in short, as plain values: what `line` tells."""
+    client_id, request, answer = read_frame(exchange, flexible)
+    return {
+        "time_ms": int(exchange.time_ms),
+        "client_id": client_id,
+        "peer": exchange.peer,
+        "api": _name(exchange.key),
+        "version": exchange.version,
+        "about": _about(request),
+        "errors": error_names(answer),
+        "is_answered": exchange.answer is not None,
+        "duration_ms": None if exchange.duration_ms is None else round(exchange.duration_ms, 3),
+        "request_bytes": exchange.request_bytes,
+        "answer_bytes": exchange.answer_bytes,
+    }
+
+
 def error_names(answer: Any) -> list[str]:
     """The names of the errors in an answer, each once."""
     found: dict[str, None] = {}

@@ -83,11 +83,17 @@ class Transactions(CoordinatorHost):
         from pykafkad.coordinator.transaction_events import AddPartitions, VerifyPartitions
 
         error = self.error_for(transactional_id) if transactional_id else errors.INVALID_REQUEST
+        producer = (transactional_id, producer_id, producer_epoch)
+        if error == errors.NOT_COORDINATOR and len(self._broker.image.brokers) > 1:
+            others = self._broker.other_brokers
+            node_id = others.coordinator(TRANSACTION_TOPIC, transactional_id)
+            if node_id >= 0:
+                others.add_partitions(node_id, producer, partitions, verify_only=verify_only, then=then)
+                return
         if error:
             then(dict.fromkeys(partitions, error))
             return
         token = _Waiting(partitions, then)
-        producer = (transactional_id, producer_id, producer_epoch)
         if verify_only:
             self.submit(transactional_id, VerifyPartitions(token, *producer, partitions))
         else:
@@ -115,7 +121,10 @@ class Transactions(CoordinatorHost):
             outcome = outcome | gone
             runner.step(MarkersWritten(effect.transactional_id, effect.producer_id, effect.producer_epoch, outcome))
 
-        self._broker.transaction_markers.write(marker, then)
+        if len(image.brokers) > 1:
+            self._broker.other_brokers.write_markers(marker, then)
+        else:
+            self._broker.transaction_markers.write(marker, then)
 
 
 class _Waiting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pykafkad.disk import Disk
+from pykafkad.server import quorum_settings
 from pykafkad.server.broker import Broker
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 BROKER = "broker"
 """The role without which a process has a controller alone."""
+
+CONTROLLER = "controller"
+"""The role without which a process has a broker alone (`broker_process.py`)."""
 
 
 class Process:
@@ -55,21 +59,16 @@ class Process:
         that of `authorizer.class.name`."""
         # Live values of an earlier life of the process may not be those of the metadata log that this one finds.
         settings.set_dynamic({}, {})
-        runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor, logs=logs)
-        runtime.disk.tell_when_full(partial(_tell_full, runtime.logs))
+        self._begin(clock, disk, random, reactor, logs)
+        runtime = self.runtime
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         has_broker = BROKER in settings.process_roles
-        self._acls: StandardAuthorizer | None = None
-        if authorizer is None and settings.authorizer_class_name:
-            authorizer = self._acls = _standard_authorizer(settings)
-        self.controller = ControllerNode(
+        authorizer = self._authorizer(settings, authorizer)
+        self.controller = _controller_class(settings)(
             runtime, settings, directories, housekeeping, [] if has_broker else listening, authorizer
         )
-        if self._acls is not None:
-            # Before the broker, whose sessions then forget what was decided by the ACLs of before. The first change
-            # that it hears of brings the ACLs of the log.
-            self.controller.on_committed(self._acls)
+        self._subscribe_acls()
         self.broker: Broker | None = None
         runtime.nodes += [directories, housekeeping, self.controller]
         if has_broker:
@@ -82,6 +81,36 @@ class Process:
 
             self.audit = audit.install(self, authorizer, settings)
 
+    def _begin(
+        self,
+        clock: Clock | None,
+        disk: Disk | None,
+        random: Random | None,
+        reactor: Callable[[Runtime], Reactor],
+        logs: Logs | None,
+    ) -> None:
+        """Make the runtime."""
+        runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor, logs=logs)
+        runtime.disk.tell_when_full(partial(_tell_full, runtime.logs))
+
+    def _authorizer(self, settings: Settings, given: Authorizer | None) -> Authorizer | None:
+        """The authorizer that was handed in, or that of the settings."""
+        self._acls: StandardAuthorizer | None = None
+        if given is None and settings.authorizer_class_name:
+            given = self._acls = _standard_authorizer(settings)
+        return given
+
+    def _subscribe_acls(self) -> None:
+        if self._acls is not None:
+            # Before the broker, whose sessions then forget what was decided by the ACLs of before. The first change
+            # that it hears of brings the ACLs of the log.
+            self.controller.on_committed(self._acls)
+
+    @property
+    def brokers(self) -> list[Broker]:
+        """Those that serve."""
+        return [] if self.broker is None else [self.broker]
+
     @property
     def listeners(self) -> list[Listener]:
         """Where the process serves."""
@@ -93,7 +122,12 @@ class Process:
         `stale_file`, what an earlier broker wrote when it was ready, goes as soon as the directory is known to be ours.
         """
         broker, controller = self.broker, self.controller
-        self.directories.open(controller.settings.metadata_log_dir or self.directories.paths[0])
+        settings = controller.settings
+        self.directories.open(
+            settings.metadata_log_dir or self.directories.paths[0],
+            settings.pykafkad_cluster_id or None,
+            must_be_formatted=quorum_settings.needs_format(settings),
+        )
         if stale_file is not None:
             # It is no part of the data, which may live in memory.
             Disk().unlink(stale_file)
@@ -111,6 +145,15 @@ class Process:
                 scram_users.share_secret(broker)
         self.housekeeping.start()
         controller.begin_serving()
+
+
+def _controller_class(settings: Settings) -> type[ControllerNode]:
+    """A broker whose own controller is the only voter does not load what several voters need."""
+    if not quorum_settings.has_others(settings):
+        return ControllerNode
+    from pykafkad.server.raft_controller import RaftController
+
+    return RaftController
 
 
 def _tell_full(logs: Logs, used_bytes: int, max_bytes: int) -> None:

@@ -277,6 +277,10 @@ class BrokerAttributes:
     kafka_metrics_polling_interval_secs: int
     telemetry_max_bytes: int
     pykafkad_memory_max_bytes: int
+    pykafkad_max_partitions: int
+    pykafkad_cluster_id: str
+    pykafkad_delegation_tokens_max: int
+    pykafkad_delegation_tokens_max_per_owner: int
     pykafkad_group_commit: bool
     pykafkad_client_telemetry_enable: bool
     pykafkad_sasl_scram_secret: str | None

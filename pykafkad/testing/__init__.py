@@ -11,6 +11,7 @@ from pykafkad.testing.broker_loop import BrokerEnded
 from pykafkad.testing.faults import Fault, Faults
 from pykafkad.testing.groups import Group, Member
 from pykafkad.testing.records import NewRecord, Record
+from pykafkad.testing.tenants import Tenants
 from pykafkad.testing.topics import Topic
 from pykafkad.testing.unittest_mixin import KafkaMixin
 from pykafkad.testing.waits import NotInTime
@@ -28,5 +29,6 @@ __all__ = [
     "NotInTime",
     "Record",
     "Refused",
+    "Tenants",
     "Topic",
 ]

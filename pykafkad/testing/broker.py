@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.server.cluster_settings import MAX_BROKERS
 from pykafkad.testing import log_bridge, records
 from pykafkad.testing.client_configs import client_config
-from pykafkad.testing.embedded import EmbeddedBroker
+from pykafkad.testing.embedded import EmbeddedBroker, embedded
 from pykafkad.testing.operations import Operations
 from pykafkad.testing.options import MEMORY_BYTES, Options, check_log_level, setting_texts
 from pykafkad.testing.records import Writable, new_record
@@ -17,7 +18,9 @@ from pykafkad.testing.topics import Partition, Topic
 
 if TYPE_CHECKING:
     from pykafkad.control.server import ControlServer
+    from pykafkad.registry.server import RegistryServer
     from pykafkad.testing.child import ChildBroker
+    from pykafkad.testing.tenants import TenantLoop
 
 Topics = Mapping[str, int | Topic] | Iterable[str]
 """Topics to create: names with their numbers of partitions or a `Topic`, or names alone (one partition)."""
@@ -31,7 +34,7 @@ class Broker(Operations):
 
     It may be used from several threads. Methods that ask the broker raise `Refused` for its errors."""
 
-    _running: EmbeddedBroker | ChildBroker
+    _running: EmbeddedBroker | ChildBroker | TenantLoop
 
     def __init__(
         self,
@@ -49,15 +52,22 @@ class Broker(Operations):
         tls: bool = False,
         users: Mapping[str, str] | None = None,
         acls: Iterable[str] = (),
+        audit: str | os.PathLike[str] | None = None,
         control: bool = False,
+        brokers: int = 1,
+        racks: Iterable[str] = (),
+        registry: bool = False,
     ) -> None:
         """`topics`, `records` and `group_offsets` ({"group": {("topic", 0): 5}}) are there from the start on, and again
         after a `reset`. `settings` are Kafka's of a broker. Port 0 takes one that is free. The data is in memory, at
         most `memory_bytes`, or in the directory `data`. The broker runs on a thread of this process; with `own_process`
         in a process of its own, which ends with this one. With `tls` clients encrypt, with an authority made for it;
         with `users` (names with passwords) they log in, and `acls` ("alice read topic orders") say what who may do.
-        With `control` there is the control API at `control_url`, for programs in other languages. Raises ValueError or
-        TypeError for what cannot be, and ConfigError where a package that is needed is missing."""
+        To the file `audit` a line is written for each denied request; it needs `acls`, or settings with an authorizer.
+        With `control` there is the control API at `control_url`, for programs in other languages, and with `registry` a
+        schema registry at `registry_url`. With `brokers` there are several with the node ids 1, 2 …, in the `racks` in
+        turn; `port` is the first one's, the others have the next ones. Raises ValueError or TypeError for what cannot
+        be, and ConfigError where a package that is needed is missing."""
         initial_topics = _topics(topics)
         self._records = {
             topic: [new_record(record) for record in written] for topic, written in (records or {}).items()
@@ -66,13 +76,17 @@ class Broker(Operations):
         if memory_bytes < 1 << 20:
             raise ValueError(f"memory_bytes: {memory_bytes} is below 1 MiB")
         options = Options(
-            settings=setting_texts(settings or {}),
+            settings=_audited(setting_texts(settings or {}), audit, bool(acls)),
             host=host,
             port=port,
             data=None if data is None else os.fspath(data),
             memory_bytes=memory_bytes,
             log_level=check_log_level(log_level),
+            brokers=brokers,
+            racks=tuple(racks),
         )
+        if brokers != 1:
+            _check_several(options, is_guarded=bool(tls or users or acls), has_control=control)
         if tls or users or acls:
             from pykafkad.testing import guard
 
@@ -80,19 +94,30 @@ class Broker(Operations):
         self._guard = options.guard
         if options.settings:
             options.broker_settings()
-        running: EmbeddedBroker | ChildBroker
-        if own_process:
-            from pykafkad.testing.child import ChildBroker
+        super().__init__(self._new(options, own_process), initial_topics)
+        if brokers != 1:
+            from pykafkad.testing.cluster_client import ClusterWireClient
 
-            running = ChildBroker(options)
-        else:
-            running = EmbeddedBroker(options)
-        super().__init__(running, initial_topics)
+            self._asked = ClusterWireClient(lambda: self.bootstrap)
         self._control: ControlServer | None = None
         if control:
             from pykafkad.control.server import ControlServer
 
+            self.keep_timeline()
             self._control = ControlServer(self, logs=log_bridge.logs(options.log_level)[0])
+        self._registry = self._registry_server(options.log_level) if registry else None
+
+    def _registry_server(self, log_level: str) -> RegistryServer:
+        from pykafkad.registry.server import RegistryServer
+
+        return RegistryServer(self, logs=log_bridge.logs(log_level)[0])
+
+    def _new(self, options: Options, own_process: bool) -> EmbeddedBroker | ChildBroker | TenantLoop:
+        if not own_process:
+            return embedded(options)(options)
+        from pykafkad.testing.child import ChildBroker
+
+        return ChildBroker(options)
 
     def __repr__(self) -> str:
         return f"Broker({self._running.bootstrap or 'not started'})"
@@ -105,8 +130,9 @@ class Broker(Operations):
         self._running.start()
         try:
             self._seed()
-            if self._control is not None:
-                self._control.start()
+            for server in (self._control, self._registry):
+                if server is not None:
+                    server.start()
         except BaseException:
             self.close()
             raise
@@ -118,8 +144,9 @@ class Broker(Operations):
             self._running.close()
         finally:
             # Requests to it that wait have ended with the broker.
-            if self._control is not None:
-                self._control.close()
+            for server in (self._control, self._registry):
+                if server is not None:
+                    server.close()
             self.disconnect()
 
     def __enter__(self) -> Broker:
@@ -135,6 +162,20 @@ class Broker(Operations):
         as a process does that is killed, without a word to clients: what it had not written is gone."""
         self._running.restart(is_killed)
         self.faults.every.clear()
+
+    def stop_broker(self, node_id: int) -> None:
+        """A controlled shutdown of one of several `brokers`: it moves what it leads, then it is gone. Its clients hear
+        of that. Raises RuntimeError if it does not serve."""
+        self._running.stop_broker(node_id)
+
+    def kill_broker(self, node_id: int) -> None:
+        """End one of several `brokers` as a process does that is killed. The others hear of it when its session is over
+        (the setting broker.session.timeout.ms). Raises RuntimeError if it does not serve."""
+        self._running.kill_broker(node_id)
+
+    def start_broker(self, node_id: int) -> None:
+        """Start one of several `brokers` again, at its address with its data. Raises RuntimeError if it is not down."""
+        self._running.start_broker(node_id)
 
     def _seed(self) -> None:
         super()._seed()
@@ -159,6 +200,13 @@ class Broker(Operations):
         """What requests to the control API carry: `Authorization: Bearer TOKEN`."""
         return self._the_control().token
 
+    @property
+    def registry_url(self) -> str:
+        """Where the schema registry is, such as http://127.0.0.1:40962: `schema.registry.url` of serializers."""
+        if self._registry is None:
+            raise RuntimeError("this broker has no schema registry; give it one: Broker(registry=True)")
+        return self._registry.url
+
     def _the_control(self) -> ControlServer:
         if self._control is None:
             raise RuntimeError("this broker has no control API; give it one: Broker(control=True)")
@@ -177,9 +225,26 @@ class Broker(Operations):
         return client_config(client, self.bootstrap, group)
 
 
+def _audited(settings: dict[str, str], audit: str | os.PathLike[str] | None, has_acls: bool) -> dict[str, str]:
+    """With the file for the lines about denied requests. Raises ValueError where nobody would be denied anything."""
+    if audit is None:
+        return settings
+    if not (has_acls or settings.get("authorizer.class.name")):
+        raise ValueError("audit: nobody is denied anything without an authorizer; give acls")
+    return {**settings, "pykafkad.audit.file": os.path.abspath(audit)}
+
+
 def _topics(given: Topics) -> dict[str, Topic | None]:
     if isinstance(given, str):
         raise TypeError(f"topics: {given!r} is a text; give a list of names, or names with numbers of partitions")
     if not isinstance(given, Mapping):
         return {name: Topic() for name in given}
     return {name: count if isinstance(count, Topic) else Topic(count) for name, count in given.items()}
+
+
+def _check_several(options: Options, *, is_guarded: bool, has_control: bool) -> None:
+    """Raises ValueError for what several brokers cannot be or have."""
+    if not 1 <= options.brokers <= MAX_BROKERS:
+        raise ValueError(f"brokers: {options.brokers} is not from 1 to {MAX_BROKERS}")
+    if is_guarded or has_control:
+        raise ValueError("brokers: several brokers have no tls, users, acls and no control API yet")

@@ -18,6 +18,7 @@ from pykafkad.server.fault_injection import Fault, FaultInjection
 from pykafkad.server.wiring import Process
 
 if TYPE_CHECKING:
+    from pykafkad.server.timeline import Timeline
     from pykafkad.server.trace import Exchange, WireTrace
 
 Result = TypeVar("Result")
@@ -42,7 +43,10 @@ class BrokerLoop:
         self.clock = clock
         self._faults: FaultInjection | None = None
         self._known_faults: dict[int, Fault] = {}
+        # Never used again: somebody may still ask for a fault that a reset has taken away.
+        self._next_fault = 0
         self._trace: WireTrace | None = None
+        self._timeline: Timeline | None = None
         self._failure = ""
         self._thread: threading.Thread | None = None
         # What was asked of the loop and is not done.
@@ -67,6 +71,9 @@ class BrokerLoop:
             self._trace = process.runtime.trace or type(self._trace)(self._broker, self._trace)
             if was_on:
                 self._trace.start()
+        if self._timeline is not None:
+            node_logs = (process.runtime.logs, process.controller.logs, self._broker.logs)
+            self._timeline.listen({id(each): each for each in node_logs}.values())
         # Other threads wait for the interpreter while a thread looks for sockets again and again.
         process.runtime.reactor.may_look = False
         self._is_over = False
@@ -137,6 +144,12 @@ class BrokerLoop:
             self._wait(token.done)
             token.check()
 
+    def stop_broker(self, node_id: int) -> None:
+        """Only one of several brokers can be stopped. Raises RuntimeError."""
+        raise RuntimeError(f"there is one broker, which goes with close() and restart(), not broker {node_id}")
+
+    kill_broker = start_broker = stop_broker
+
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def add_fault(self, **fields: Any) -> int:
@@ -151,13 +164,19 @@ class BrokerLoop:
 
         def add() -> None:
             if self._faults is None:
-                self._faults = FaultInjection(self._broker)
+                self._faults = self._inject()
+                if self._timeline is not None:
+                    self._faults.tell = self._fault_fired
             self._faults.add(fault)
 
         self.call(add)
-        number = len(self._known_faults)
+        number = self._next_fault
+        self._next_fault += 1
         self._known_faults[number] = fault
         return number
+
+    def _inject(self) -> FaultInjection:
+        return FaultInjection(self._broker)
 
     def release_fault(self, number: int) -> None:
         """End a fault; fine if it has ended."""
@@ -184,8 +203,9 @@ class BrokerLoop:
             until_due = left if due_at is None else due_at - self.clock.now()
             moved = left if left <= least else min(left, max(until_due, least))
             self.clock.ahead_seconds += moved
-            for connection in self._broker.socket_server.connections():
-                connection.transport.last_active += moved
+            for broker in self._process.brokers:
+                for connection in broker.socket_server.connections():
+                    connection.transport.last_active += moved
             return moved < left
 
         while self.call(step):
@@ -218,9 +238,50 @@ class BrokerLoop:
         if self._trace is not None:
             self.call(self._trace.clear)
 
-    def traced(self) -> list[Exchange]:
-        """What was recorded, oldest first."""
-        return [] if self._trace is None else self.call(self._trace.exchanges)
+    def traced(self, limit: int | None = None, after: int = 0) -> tuple[list[Exchange], int, int]:
+        """What was recorded, oldest first; how many older ones are left out by a limit, or as their numbers are not
+        larger than `after`; and the number of the first."""
+        trace = self._trace
+        if trace is None:
+            return [], 0, 1
+
+        def look() -> tuple[list[Exchange], int, int]:
+            found = trace.exchanges(limit, after)
+            left_out = trace.size - len(found)
+            return found, left_out, trace.first + left_out
+
+        return self.call(look)
+
+    # --- for the page of a control API --------------------------------------------------------------------------------
+
+    def keep_timeline(self) -> None:
+        """Remember what happens from now on, also in brokers that take this one's place. To be called before the
+        start."""
+        from pykafkad.server.timeline import Timeline
+
+        self._timeline = Timeline(self.clock.now_ms)
+
+    def note(self, event: str, fields: dict[str, object]) -> None:
+        """Something that was done to the broker happened, too."""
+        if self._timeline is not None:
+            self._timeline.add("info", "control", event, fields)
+
+    def _fault_fired(self, fault: Fault, api: str, client_id: str) -> None:
+        assert self._timeline is not None
+        self._timeline.add("warning", "faults", "fault-fired", {"kind": fault.kind, "api": api, "client_id": client_id})
+
+    def look(self, lists: list[str], topic: str | None = None, events_after: int | None = None) -> dict[str, Any]:
+        """What there is, of the `overview.LISTS`; a `topic`; and what happened since the event of that number."""
+        from pykafkad.server import overview
+
+        def read() -> dict[str, Any]:
+            found = {name: overview.LISTS[name](self._process) for name in lists}
+            return found if topic is None else {**found, "topic": overview.topic(self._process, topic)}
+
+        found = self.call(read)
+        if events_after is not None:
+            found["events"] = [] if self._timeline is None else self._timeline.after(events_after)
+        return found
 
     # --- metrics ------------------------------------------------------------------------------------------------------
 

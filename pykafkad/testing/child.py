@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import StartFailure
 from pykafkad.testing.broker_loop import BrokerEnded
-from pykafkad.testing.embedded import EmbeddedBroker
+from pykafkad.testing.embedded import EmbeddedBroker, embedded
 from pykafkad.testing.options import Options
 from pykafkad.testing.wire_client import connected
 
@@ -34,7 +34,12 @@ CALLS = (
     "clear_trace",
     "traced",
     "metrics",
+    "look",
+    "note",
     "keep",
+    "stop_broker",
+    "kill_broker",
+    "start_broker",
 )
 """The methods of `EmbeddedBroker` that the parent may ask for."""
 
@@ -52,6 +57,7 @@ class ChildBroker:
         # What the process that takes a killed one's place goes on with.
         self._ahead_seconds = 0.0
         self._is_traced = False
+        self._keeps_timeline = False
         self.bootstrap = ""
         self.control = ""
 
@@ -65,7 +71,11 @@ class ChildBroker:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
         try:
-            goes_on_with = {"ahead_seconds": self._ahead_seconds, "is_traced": self._is_traced}
+            goes_on_with = {
+                "ahead_seconds": self._ahead_seconds,
+                "is_traced": self._is_traced,
+                "keeps_timeline": self._keeps_timeline,
+            }
             self.bootstrap, self.control = self._ask("start", {"options": self._options._asdict(), **goes_on_with})
         except BrokerEnded as error:
             self.close()
@@ -147,10 +157,23 @@ class ChildBroker:
         """See `EmbeddedBroker.clear_trace`."""
         self._ask("clear_trace", {})
 
-    def traced(self) -> list[dict[str, Any]]:
+    def traced(self, limit: int | None = None, after: int = 0) -> tuple[list[dict[str, Any]], int, int]:
         """See `EmbeddedBroker.traced`: the exchanges as `traces.to_json` has them."""
-        exchanges: list[dict[str, Any]] = self._ask("traced", {})
-        return exchanges
+        exchanges, left_out, first = self._ask("traced", {"limit": limit, "after": after})
+        return exchanges, left_out, first
+
+    def keep_timeline(self) -> None:
+        """See `EmbeddedBroker.keep_timeline`."""
+        self._keeps_timeline = True
+
+    def note(self, event: str, fields: dict[str, object]) -> None:
+        """See `EmbeddedBroker.note`."""
+        self._ask("note", {"event": event, "fields": fields})
+
+    def look(self, lists: list[str], topic: str | None = None, events_after: int | None = None) -> dict[str, Any]:
+        """See `EmbeddedBroker.look`."""
+        found: dict[str, Any] = self._ask("look", {"lists": lists, "topic": topic, "events_after": events_after})
+        return found
 
     def metrics(self) -> str:
         """See `EmbeddedBroker.metrics`."""
@@ -160,6 +183,27 @@ class ChildBroker:
     def keep(self, directory: str) -> None:
         """See `EmbeddedBroker.keep`."""
         self._ask("keep", {"directory": directory})
+
+    def stop_broker(self, node_id: int) -> None:
+        """See `EmbeddedCluster.stop_broker`."""
+        self._of_one("stop_broker", node_id)
+
+    def kill_broker(self, node_id: int) -> None:
+        """See `EmbeddedCluster.kill_broker`."""
+        self._of_one("kill_broker", node_id)
+
+    def start_broker(self, node_id: int) -> None:
+        """See `EmbeddedCluster.start_broker`."""
+        self._of_one("start_broker", node_id)
+
+    def _of_one(self, call: str, node_id: int) -> None:
+        refused = f"{RuntimeError.__name__}: "
+        try:
+            self._ask(call, {"node_id": node_id})
+        except BrokerEnded as problem:
+            if not str(problem).startswith(refused):
+                raise
+            raise RuntimeError(str(problem).removeprefix(refused)) from None
 
     def _ask(self, call: str, arguments: dict[str, Any]) -> Any:
         process = self._process
@@ -208,7 +252,7 @@ def main() -> int:
         try:
             if asked["call"] == "start":
                 asked["arguments"]["options"] = _options(asked["arguments"]["options"])
-                broker = EmbeddedBroker(**asked["arguments"])
+                broker = embedded(asked["arguments"]["options"])(**asked["arguments"])
                 broker.start()
                 answer: dict[str, object] = {"result": [broker.bootstrap, broker.control]}
             else:
@@ -217,7 +261,7 @@ def main() -> int:
                 if asked["call"] == "traced":
                     from pykafkad.testing.traces import to_json
 
-                    result = [to_json(each) for each in result]
+                    result = [[to_json(each) for each in result[0]], *result[1:]]
                 answer = {"result": result}
         except Exception as error:
             answer = {"error": f"{error}" if isinstance(error, StartFailure) else f"{type(error).__name__}: {error}"}

@@ -43,7 +43,7 @@ def client_config(
     naming = CLIENTS.get(client)
     if naming is None:
         raise ValueError(f"client_config: {client!r} is none of {', '.join(CLIENTS)}")
-    found: dict[str, object] = {naming.bootstrap: [bootstrap] if client in _LISTS else bootstrap}
+    found: dict[str, object] = {naming.bootstrap: bootstrap.split(",") if client in _LISTS else bootstrap}
     if group is not None:
         found[naming.group] = group
         found[naming.start] = naming.earliest

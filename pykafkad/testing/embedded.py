@@ -15,7 +15,6 @@ from pykafkad import clock, disk
 from pykafkad.errors import StartFailure
 from pykafkad.log import snapshot_store
 from pykafkad.memory_disk import MemoryDisk
-from pykafkad.server.listeners import Listener
 from pykafkad.server.logs import tell_settings
 from pykafkad.server.wiring import Process
 from pykafkad.testing import log_bridge
@@ -26,16 +25,23 @@ from pykafkad.testing.wire_client import connected
 if TYPE_CHECKING:
     from socket import socket
 
+    from pykafkad.config import Settings
+    from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.testing.guard import Guard
 
 
 class EmbeddedBroker(BrokerLoop):
     """A broker of this process: `start`, then `close`. Also what a broker in a process of its own has inside."""
 
-    def __init__(self, options: Options, ahead_seconds: float = 0.0, is_traced: bool = False) -> None:
+    def __init__(
+        self, options: Options, ahead_seconds: float = 0.0, is_traced: bool = False, keeps_timeline: bool = False
+    ) -> None:
         """One that takes the place of a killed one has its clock, so far ahead of real time, and is traced if that one
         was."""
         super().__init__(clock.AdvancingClock())
+        if keeps_timeline:
+            self.keep_timeline()
         self._options = options
         self.clock.ahead_seconds = ahead_seconds
         self._is_traced = is_traced
@@ -53,12 +59,16 @@ class EmbeddedBroker(BrokerLoop):
         self.remember_settings()
         self._begin_turning()
 
+    def _make(self, options: Options, settings: Settings, node_logs: Logs) -> Process:
+        return Process(
+            settings, options.listeners(), [options.directory], clock=self.clock, disk=self._disk, logs=node_logs
+        )
+
     def _begin(self, options: Options) -> None:
         """Make a process on the disk, up to serving."""
         settings = options.broker_settings()
         node_logs, sink = log_bridge.logs(options.log_level)
-        listeners = options.listeners()
-        process = Process(settings, listeners, [options.directory], clock=self.clock, disk=self._disk, logs=node_logs)
+        process = self._make(options, settings, node_logs)
         try:
             process.start()
             if options.guard is not None:
@@ -69,11 +79,15 @@ class EmbeddedBroker(BrokerLoop):
                 raise StartFailure(error.strerror or str(error)) from None
             raise
         self.take(process)
-        self.bootstrap = sink.bootstrap = _address(listeners[0])
-        self.control = _address(listeners[-1])
+        self._find_addresses(process)
+        sink.bootstrap = self.bootstrap
         if options.data is None:
             process.runtime.offload.has_thread = process.controller.sync_offload.has_thread = False
         tell_settings(node_logs.logger("config"), settings.warnings, settings.without_effect)
+
+    def _find_addresses(self, process: Process) -> None:
+        self.bootstrap = address_of(process.listeners[0])
+        self.control = address_of(process.listeners[-1])
 
     def _add_guard(self, process: Process, guard: Guard) -> None:
         """Store the users and the ACLs that are not stored yet."""
@@ -104,6 +118,7 @@ class EmbeddedBroker(BrokerLoop):
                 name = None if snapshots is None else snapshots.restore_to
                 asking = None if snapshots is None else snapshots.hand_over()
                 self._process.runtime.close()
+                self._close_audit()
                 if not name or self._is_ending:
                     return
                 snapshot_store.begin_restore(self._disk, [self._options.directory], name)
@@ -124,6 +139,11 @@ class EmbeddedBroker(BrokerLoop):
         self._process.runtime.reactor.close()
         self._broker.log_writer.close()
         self._process.runtime.cpu_offload.close()
+        self._close_audit()
+
+    def _close_audit(self) -> None:
+        if self._process.audit is not None:
+            self._process.audit.close()
 
     @property
     def _where_it_was(self) -> Options:
@@ -171,24 +191,36 @@ class EmbeddedBroker(BrokerLoop):
         """Write what the data directory holds now to `directory`, for `pykafkad serve --data` or `dump-log`."""
 
         def copy() -> None:
-            self._broker.commits.write_all()
-            _copy(self._disk, self._options.directory, directory)
+            for broker in self._process.brokers:
+                broker.commits.write_all()
+            copy_files(self._disk, self._options.directory, directory)
 
         self.call(copy)
 
 
-def _address(listener: Listener) -> str:
+def address_of(listener: Listener) -> str:
+    """The `host:port` by which a test's own requests reach a listener."""
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
     return f"{host or 'localhost'}:{listener.port}"
 
 
-def _copy(source: disk.Disk, path: str, target: str) -> None:
+def copy_files(source: disk.Disk, path: str, target: str) -> None:
+    """Write what a directory holds to another one of the real disk."""
     os.makedirs(target, exist_ok=True)
     for name in source.listdir(path):
         if source.is_directory(f"{path}/{name}"):
-            _copy(source, f"{path}/{name}", f"{target}/{name}")
+            copy_files(source, f"{path}/{name}", f"{target}/{name}")
         elif name != ".lock":
             disk.Disk().write(f"{target}/{name}", source.read(f"{path}/{name}") or b"")
+
+
+def embedded(options: Options) -> type[EmbeddedBroker]:
+    """The class for one broker or for several."""
+    if options.brokers == 1:
+        return EmbeddedBroker
+    from pykafkad.testing.embedded_cluster import EmbeddedCluster
+
+    return EmbeddedCluster
 
 
 _LIVE: weakref.WeakSet[EmbeddedBroker] = weakref.WeakSet()
@@ -197,8 +229,9 @@ _LIVE: weakref.WeakSet[EmbeddedBroker] = weakref.WeakSet()
 
 def _close_copies() -> None:
     for each in list(_LIVE):
-        for copy in each._broker.socket_server.sockets():
-            copy.close()
+        for broker in each._process.brokers:
+            for copy in broker.socket_server.sockets():
+                copy.close()
     _LIVE.clear()
 
 

@@ -220,6 +220,16 @@ def _keys(apis: Apis) -> tuple[list[int], list[str]]:
     return [_NAMES[name].key for name in names], names
 
 
+def _version_range(versions: Any) -> tuple[int, int]:
+    try:
+        first, last = versions
+    except (TypeError, ValueError):
+        first = last = None
+    if not (type(first) is int and type(last) is int and 0 <= first <= last):
+        raise ValueError(f"versions: {versions!r} is no version from 0 on, and no first and last one, such as (0, 9)")
+    return first, last
+
+
 def _checked(names: list[str], filters: dict[str, Any]) -> dict[str, Any]:
     """The filters as the broker takes them. Raises ValueError or TypeError for what could never be met."""
     for name in filters:
@@ -229,7 +239,7 @@ def _checked(names: list[str], filters: dict[str, Any]) -> dict[str, Any]:
     if isinstance(versions, int):
         versions = versions, versions
     if versions is not None:
-        filters["versions"] = tuple(versions)
+        filters["versions"] = versions = _version_range(versions)
     for name in names:
         row = _NAMES[name]
         if versions is not None and (versions[0] > row.max_version or versions[1] < row.min_version):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import errors
-from pykafkad.testing import failure_report, groups, records, snapshots, topics
+from pykafkad.testing import failure_report, groups, records, settings, snapshots, topics
 from pykafkad.testing.clocks import BrokerClock
 from pykafkad.testing.faults import Faults
 from pykafkad.testing.groups import Group
-from pykafkad.testing.records import Record, Writable
+from pykafkad.testing.records import Bounds, Found, Record, Wanted, Writable
 from pykafkad.testing.topics import Partition, Topic
 from pykafkad.testing.waits import TIMEOUT_SECONDS, until
 from pykafkad.testing.wire_client import OwnWireClient, Refused
@@ -18,6 +18,9 @@ from pykafkad.testing.wire_client import OwnWireClient, Refused
 if TYPE_CHECKING:
     from socket import socket
 
+    import pyarrow
+
+    from pykafkad.testing.lint import Finding
     from pykafkad.testing.traces import Trace
 
     class Running(Protocol):
@@ -52,7 +55,15 @@ if TYPE_CHECKING:
 
         def clear_trace(self) -> None: ...
 
-        def traced(self) -> list[Any]: ...
+        def traced(self, limit: int | None = None, after: int = 0) -> tuple[list[Any], int, int]: ...
+
+        def keep_timeline(self) -> None: ...
+
+        def note(self, event: str, fields: dict[str, object]) -> None: ...
+
+        def look(
+            self, lists: list[str], topic: str | None = None, events_after: int | None = None
+        ) -> dict[str, Any]: ...
 
 
 _DONE = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
@@ -145,11 +156,48 @@ class Operations:
         value, (key, value), or a `NewRecord`. What is returned says where each one is."""
         return records.write(self._asked, topic, values, self.clock.ahead_seconds)
 
-    def records(self, topic: str, partition: int | None = None, *, committed_only: bool = False) -> list[Record]:
+    def records(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        committed_only: bool = False,
+        offset: int | None = None,
+        limit: int | None = None,
+        last: bool = False,
+    ) -> list[Record]:
         """What a topic, or one partition of it, holds now, in the order of partitions and offsets. With
-        `committed_only` as a consumer with read_committed sees it."""
-        level = topics.READ_COMMITTED if committed_only else topics.READ_UNCOMMITTED
-        return records.read(self._asked, topic, partition, level)
+        `committed_only` as a consumer with read_committed sees it; from an `offset` of the partition on; at most
+        `limit` records, the first or the `last` ones. No more is read than that."""
+        return self.find_records(topic, Wanted(partition, offset, limit, last, topics.level(committed_only))).records
+
+    def bounds(self, topic: str, wanted: Wanted) -> Bounds:
+        """The first and the next offset of each of those partitions."""
+        return records.bounds(self._asked, topic, wanted)
+
+    def find_records(self, topic: str, wanted: Wanted) -> Found:
+        """Those records, and how many are left out."""
+        return records.read(self._asked, topic, wanted)
+
+    def table(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        key: str = "bytes",
+        value: str = "bytes",
+        committed_only: bool = False,
+    ) -> pyarrow.Table:
+        """What `records` returns as an Arrow table (extra `table`), for pandas, Polars and others. `key` and `value`
+        say what they are: `bytes`, `text`, or `json`, whose objects become columns of structs.
+
+        Raises ValueError, which names the record, for one that is something else."""
+        from pykafkad.cli import record_table
+
+        for name, content in (("key", key), ("value", value)):
+            record_table.check_content(name, content)
+        found = self.records(topic, partition, committed_only=committed_only)
+        return record_table.table(found, key, value)
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
@@ -188,24 +236,23 @@ class Operations:
         self, topic: str, count: int, timeout: float = TIMEOUT_SECONDS, *, committed_only: bool = False
     ) -> list[Record]:
         """Wait until a topic holds at least `count` records; those that it holds then."""
+        wanted = Wanted(isolation_level=topics.level(committed_only))
+        return self.wait_for_found(topic, count, timeout, wanted).records
+
+    def wait_for_found(self, topic: str, count: int, timeout: float, wanted: Wanted) -> Found:
+        """The same, of those that are `wanted`: at least `count`, if it sets a limit."""
         if count < 1:
             raise ValueError(f"count: {count} is below 1")
 
-        def look() -> list[Record]:
-            try:
-                return self.records(topic, committed_only=committed_only)
-            except Refused as refused:
-                if refused.code != errors.UNKNOWN_TOPIC_OR_PARTITION:
-                    raise
-                return []
+        def read() -> Found:
+            return self.find_records(topic, wanted)
 
-        return until(
-            look,
-            lambda seen: len(seen) >= count,
-            f"{count} records in {topic}",
-            timeout,
-            lambda seen: f"{len(seen)}{_last(seen)}",
-        )
+        def there(_: Found) -> str:
+            found = records.awaited(lambda: records.bounds(self._asked, topic, wanted), read, 1)().records
+            return f"{len(found)}{_last(found)}"
+
+        look = records.awaited(lambda: records.bounds(self._asked, topic, wanted), read, count)
+        return until(look, lambda seen: len(seen.records) >= count, f"{count} records in {topic}", timeout, there)
 
     def wait_for_group(self, name: str, members: int, timeout: float = TIMEOUT_SECONDS) -> Group:
         """Wait until a group is stable with so many members."""
@@ -269,6 +316,23 @@ class Operations:
         (`pykafkad.testing.traces`). Without it nothing is recorded, and nothing costs time."""
         return self.recorded().start()
 
+    def lint(self) -> list[Finding]:
+        """What the trace shows of habits of clients that cost, or that will not work for long
+        (`pykafkad.testing.lint`)."""
+        from pykafkad.testing import lint
+
+        exchanges = self.recorded().exchanges()
+        compacted = set()
+        for topic in lint.topics_written(exchanges):
+            try:
+                rows = {each["name"]: each["value"] or "" for each in self.settings(topic)}
+            except Refused:
+                # It is gone.
+                continue
+            if "compact" in rows.get("cleanup.policy", ""):
+                compacted.add(topic)
+        return lint.look(exchanges, frozenset(compacted))
+
     def recorded(self) -> Trace:
         """The trace as it is, on or off."""
         if self._trace is None:
@@ -276,6 +340,24 @@ class Operations:
 
             self._trace = Trace(self._running)
         return self._trace
+
+    # --- for the page of a control API --------------------------------------------------------------------------------
+
+    def keep_timeline(self) -> None:
+        """Remember what happens; to be called before the start."""
+        self._running.keep_timeline()
+
+    def note(self, event: str, fields: dict[str, object]) -> None:
+        """Something that was done to the broker happened, too."""
+        self._running.note(event, fields)
+
+    def look(self, lists: list[str], topic: str | None = None, events_after: int | None = None) -> dict[str, Any]:
+        """What there is: `pykafkad/server/overview.py` has the lists."""
+        return self._running.look(lists, topic, events_after)
+
+    def settings(self, topic: str | None = None) -> list[dict[str, Any]]:
+        """The settings of the broker or of a topic, with where each comes from. Raises Refused."""
+        return settings.describe(self._asked, topic)
 
     # --- when a test fails --------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ SETTINGS = {
 
 class Options(NamedTuple):
     """What a broker's process needs to know; every value can be written as JSON. `data` is None for data in memory, at
-    most `memory_bytes`."""
+    most `memory_bytes`. `ports` are those of several brokers that were there before."""
 
     settings: Mapping[str, str] = MappingProxyType({})
     host: str = "127.0.0.1"
@@ -42,6 +42,9 @@ class Options(NamedTuple):
     log_level: str = "info"
     guard: Guard | None = None
     control_port: int = 0
+    brokers: int = 1
+    racks: Sequence[str] = ()
+    ports: Sequence[int] = ()
 
     def listeners(self) -> list[Listener]:
         """Those that the broker binds: that for clients, and if it is guarded the test's own."""
@@ -63,6 +66,8 @@ class Options(NamedTuple):
 
     def at(self, bootstrap: str, control: str) -> Options:
         """The same, at the ports of these addresses."""
+        if self.brokers > 1:
+            return self._replace(ports=[int(each.rpartition(":")[2]) for each in bootstrap.split(",")])
         return self._replace(port=int(bootstrap.rpartition(":")[2]), control_port=int(control.rpartition(":")[2]))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ Text = str | bytes
 """A key, value or header; text is written as UTF-8."""
 
 FETCH_BYTES = 8 << 20
+FIRST_FETCH_BYTES = 64 << 10
+"""Of a partition of which only some records are asked for."""
+
 BATCH_BYTES = 512 * 1024
 """About so much is written as one batch."""
 
@@ -139,34 +142,136 @@ def _append(client: WireClient, topic: str, partition: int, records: list[_Encod
     return base_offset
 
 
-def read(
-    client: WireClient, topic: str, partition: int | None = None, isolation_level: int = topics.READ_UNCOMMITTED
-) -> list[Record]:
-    """What a topic, or one partition of it, holds now, in the order of partitions and offsets. Raises Refused for a
-    topic that is not there, and ValueError for such a partition."""
+class Found(NamedTuple):
+    """Records that were read, and how many offsets of what was asked for were left out: as many records at most."""
+
+    records: list[Record]
+    left_out: int = 0
+
+
+class Wanted(NamedTuple):
+    """Which records of a topic are read: those of one partition or of all; from an offset on; the first `limit` of
+    them, or the `last` ones."""
+
+    partition: int | None = None
+    offset: int | None = None
+    limit: int | None = None
+    last: bool = False
+    isolation_level: int = topics.READ_UNCOMMITTED
+
+    def check(self) -> None:
+        """Raises ValueError for what could mean nothing."""
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise ValueError(f"limit: {self.limit!r} is no number from 1 on; None stands for no limit")
+        if self.offset is None:
+            return
+        if type(self.offset) is not int or self.offset < 0:
+            raise ValueError(f"offset: {self.offset!r} is no number from 0 on")
+        if self.partition is None:
+            raise ValueError(f"offset: {self.offset} is that of one partition; say which one")
+        if self.last:
+            raise ValueError(f"offset: {self.offset} and last are both there; give one of them")
+
+
+Bounds = dict[topics.Partition, tuple[int, int]]
+"""The first offset of each partition and the one after its last record."""
+
+
+def bounds(client: WireClient, topic: str, wanted: Wanted) -> Bounds:
+    """Those of the partitions that are wanted. Raises Refused for a topic that is not there, and ValueError for such a
+    partition."""
+    wanted.check()
     count = topics.partition_counts(client, [topic]).get(topic)
     if count is None:
         raise Refused(f"records of {topic}", errors.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = wanted.partition
     if partition is not None and not 0 <= partition < count:
         raise ValueError(f"{topic} has the partitions 0 to {count - 1}, not {partition}")
     chosen = [(topic, index) for index in (range(count) if partition is None else [partition])]
     begins = topics.offsets(client, chosen, topics.EARLIEST)
-    ends = topics.offsets(client, chosen, topics.LATEST, isolation_level)
-    found = []
-    for name, index in chosen:
-        position, end_offset = begins[name, index], ends[name, index]
-        while position < end_offset:
-            records, position = _fetch(client, name, index, position, isolation_level)
-            found += [record for record in records if record.offset < end_offset]
+    ends = topics.offsets(client, chosen, topics.LATEST, wanted.isolation_level)
+    return {each: (begins[each], ends[each]) for each in chosen}
+
+
+def read(client: WireClient, topic: str, wanted: Wanted) -> Found:
+    """What a topic holds now of what is wanted, in the order of partitions and offsets; no more is read than that.
+    Raises as `bounds`."""
+    found: list[Record] = []
+    left_out = 0
+    limit = wanted.limit
+    for (_, index), (begin, end) in bounds(client, topic, wanted).items():
+        position = begin if wanted.offset is None else max(begin, wanted.offset)
+        needed = limit
+        if limit is not None and wanted.last:
+            left_out += max(0, end - limit - position)
+            position = max(position, end - limit)
+        elif limit is not None:
+            needed = limit - len(found)
+        records, position = _read_partition(client, topic, index, (position, end), needed, wanted.isolation_level)
+        found += records
+        left_out += max(0, end - position)
+        if limit is not None and len(found) > limit:
+            # Those of several partitions: the newest of them.
+            left_out += len(found) - limit
+            found = sorted(found, key=_age)[-limit:]
+    return Found(sorted(found, key=_place) if wanted.last else found, left_out)
+
+
+def _age(record: Record) -> tuple[int, int, int]:
+    return record.timestamp_ms, record.partition, record.offset
+
+
+def _place(record: Record) -> tuple[int, int]:
+    return record.partition, record.offset
+
+
+def _read_partition(
+    client: WireClient, topic: str, partition: int, offsets: tuple[int, int], needed: int | None, isolation_level: int
+) -> tuple[list[Record], int]:
+    """So many records at most from the first of `offsets` on, below the second one; and where to go on."""
+    position, end_offset = offsets
+    found: list[Record] = []
+    max_bytes = FETCH_BYTES if needed is None else FIRST_FETCH_BYTES
+    while position < end_offset and (needed is None or len(found) < needed):
+        left = None if needed is None else needed - len(found)
+        records, position = _fetch(client, topic, partition, position, isolation_level, max_bytes, left)
+        found += [record for record in records if record.offset < end_offset]
+        max_bytes = min(4 * max_bytes, FETCH_BYTES)
+    return found, position
+
+
+def awaited(look: Callable[[], Bounds], read_now: Callable[[], Found], count: int) -> Callable[[], Found]:
+    """Looks for `count` records again and again; they are read when there may be so many, and again when something
+    has changed since."""
+    last: tuple[Bounds, Found] = ({}, Found([]))
+
+    def found() -> Found:
+        nonlocal last
+        try:
+            there = look()
+            if there != last[0] and sum(end - begin for begin, end in there.values()) >= count:
+                last = there, read_now()
+        except Refused as refused:
+            if refused.code != errors.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            last = {}, Found([])
+        return last[1]
+
     return found
 
 
 def _fetch(
-    client: WireClient, topic: str, partition: int, position: int, isolation_level: int
+    client: WireClient,
+    topic: str,
+    partition: int,
+    position: int,
+    isolation_level: int,
+    max_bytes: int,
+    needed: int | None,
 ) -> tuple[list[Record], int]:
     """Records from `position` on, and where to go on."""
     request = messages.FetchRequest
-    asked = request.FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)
+    asked = request.FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=max_bytes)
     answer = client.ask(
         "Fetch",
         max_wait_ms=0,
@@ -193,11 +298,15 @@ def _fetch(
         if header.is_control:
             aborting.discard(header.producer_id)
         elif not (header.is_transactional and header.producer_id in aborting):
-            found += [
-                Record(topic, partition, each.offset, each.timestamp_ms, each.key, each.value, tuple(each.headers))
-                for each in iterate_records(view, header)
-                if each.offset >= position
-            ]
+            for each in iterate_records(view, header):
+                if each.offset >= position:
+                    found.append(
+                        Record(
+                            topic, partition, each.offset, each.timestamp_ms, each.key, each.value, tuple(each.headers)
+                        )
+                    )
+                    if len(found) == needed:
+                        return found, each.offset + 1
         next_position = header.end_offset
     if not at:
         raise Refused(f"records of {topic}-{partition} from {position}", errors.UNKNOWN_SERVER_ERROR, "there were none")

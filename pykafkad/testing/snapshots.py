@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafkad import errors
 from pykafkad.handlers import snapshot_actions
 from pykafkad.metadata.configs import SET
 from pykafkad.metadata.image import TYPE_BROKER
@@ -11,7 +12,10 @@ from pykafkad.wire import messages
 
 def act(client: WireClient, action: str, value: str) -> None:
     """Create, restore or delete a snapshot; it is done when this returns. Raises Refused."""
-    (broker,) = client.ask("Metadata", topics=[]).brokers
+    broker, *others = client.ask("Metadata", topics=[]).brokers
+    if others:
+        text = "several brokers of one process have no snapshots of their data yet"
+        raise Refused(f"{action} {value}", errors.INVALID_REQUEST, text)
     request = messages.IncrementalAlterConfigsRequest
     change = request.AlterableConfig(name=f"{snapshot_actions.PREFIX}{action}", config_operation=SET, value=value)
     resource = request.AlterConfigsResource(

@@ -17,6 +17,12 @@ LATEST, EARLIEST = -1, -2
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels of Fetch and ListOffsets."""
 
+
+def level(committed_only: bool) -> int:
+    """The isolation level that sees committed records only, or all."""
+    return READ_COMMITTED if committed_only else READ_UNCOMMITTED
+
+
 TIMEOUT_MS = 30_000
 MANY_PARTITIONS = 1_000_000
 

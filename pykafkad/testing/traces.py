@@ -55,8 +55,28 @@ class Trace:
     def requests(self) -> list[dict[str, Any]]:
         """The requests as plain values, oldest first: `api`, `version`, `client_id`, `correlation_id`, `duration_ms`,
         `errors`, `request`, `answer` and so on. `is_answered` is false for those without an answer so far."""
+        return self.last_requests(None)[0]
+
+    def last_requests(self, limit: int | None) -> tuple[list[dict[str, Any]], int]:
+        """The last ones, and how many older ones are left out; those are not decoded."""
         flexible = frames.flexible_versions()
-        return [trace_formats.fields(each, flexible) for each in self._exchanges()]
+        exchanges, left_out, _ = self._some(limit)
+        return [trace_formats.fields(each, flexible) for each in exchanges], left_out
+
+    def summaries(self, after: int, limit: int) -> list[dict[str, Any]]:
+        """The last requests with larger numbers in short, oldest first; `number` is that of each."""
+        exchanges, _, first = self._some(limit, after)
+        flexible = frames.flexible_versions()
+        return [
+            {"number": number, **trace_formats.summary(each, flexible)} for number, each in enumerate(exchanges, first)
+        ]
+
+    def request(self, number: int) -> dict[str, Any] | None:
+        """The request of that number, as `requests` has it; None where it is not kept (any more)."""
+        exchanges, _, first = self._some(None, number - 1)
+        if not exchanges or first != number:
+            return None
+        return {"number": number, **trace_formats.fields(exchanges[0], frames.flexible_versions())}
 
     def text(self) -> str:
         """A line for each request."""
@@ -64,7 +84,11 @@ class Trace:
 
     def last_lines(self, count: int) -> list[str]:
         """Those of the last `count` requests."""
-        return trace_formats.text(self._exchanges()[-count:]).splitlines()
+        return trace_formats.text(self._some(count)[0]).splitlines()
+
+    def exchanges(self) -> list[Exchange]:
+        """The requests and answers as bytes."""
+        return self._exchanges()
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: `.pcap` for Wireshark, `.jsonl` with all fields, `.txt` with a line for each request.
@@ -78,7 +102,11 @@ class Trace:
         return trace_formats.as_file(name, self._exchanges)
 
     def _exchanges(self) -> list[Exchange]:
-        return [from_json(each) if isinstance(each, dict) else each for each in self._running.traced()]
+        return self._some(None)[0]
+
+    def _some(self, limit: int | None, after: int = 0) -> tuple[list[Exchange], int, int]:
+        found, left_out, first = self._running.traced(limit, after)
+        return [from_json(each) if isinstance(each, dict) else each for each in found], left_out, first
 
 
 def to_json(exchange: Exchange) -> dict[str, Any]:

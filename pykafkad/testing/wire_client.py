@@ -26,6 +26,7 @@ VERSIONS = {
     "CreateTopics": 7,
     "DeleteTopics": 5,
     "IncrementalAlterConfigs": 1,
+    "DescribeConfigs": 4,
     "ConsumerGroupDescribe": 1,
     "ShareGroupDescribe": 1,
     "DescribeTransactions": 0,

@@ -76,6 +76,11 @@ def test_the_names_of_java(tmp_path: Path) -> None:
         ("ssl.truststore.type=JKS", "ssl.truststore.type must be PEM; commands read no other stores"),
         ("ssl.engine.factory.class=x", "commands do not know ssl.engine.factory.class; they know security.protocol,"),
         (f'sasl.jaas.config={MODULE} required username="a";', "sasl.jaas.config must have username and password"),
+        (
+            f'sasl.mechanism=PLAIN\nsasl.jaas.config={MODULE} required username="a" password="secret" tokenauth=true;',
+            "tokenauth in sasl.jaas.config needs sasl.mechanism to be SCRAM-SHA-256 or SCRAM-SHA-512",
+        ),
+        ("tokenauth=secret", 'tokenauth is no property: it stands in sasl.jaas.config, as tokenauth="true"'),
         ("sasl.jaas.config=nothing secret", "sasl.jaas.config "),
     ],
 )

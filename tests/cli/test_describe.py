@@ -24,7 +24,7 @@ def test_describe_apis_lists_the_offered_apis(capsys: pytest.CaptureFixture[str]
     assert len(lines) == 93
     wanted = {
         "LeaderAndIsr": ("removed", "-", "none"),
-        "Vote": ("controller", "-", "0-2"),
+        "Vote": ("controller", "0-2", "0-2"),
         "EndTxn": ("offered", "0-5", "0-5"),
     }
     assert {

@@ -22,6 +22,7 @@ CLIENT_COMMANDS = (
     ("transactions", "abort", "id"),
     ("produce", "t", "value"),
     ("tail", "t"),
+    ("export", "t", "no-such.parquet"),
     ("snapshot", "list"),
     ("snapshot", "create", "s"),
 )

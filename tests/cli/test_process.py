@@ -156,3 +156,50 @@ def test_a_trace_is_written_when_the_broker_stops(processes: Processes, tmp_path
     assert broker.wait(60) == 0
     (line,) = path.read_text().splitlines()
     assert " app " in line and " ApiVersions v0 #7: " in line
+
+
+def test_several_brokers_of_one_process(processes: Processes, tmp_path: Path) -> None:
+    """The line and the ready file name all of them, as clients take it; each has a folder of its own."""
+    ready, data = tmp_path / "ready", tmp_path / "data"
+    words = ("--brokers", "3", "--data", str(data), "--ready-file", str(ready), "--topic", "t:6")
+    process = processes.serve(*words)
+    line = process.stdout.readline()
+    addresses = line.removeprefix("pykafkad ready on ").strip().split(",")
+    assert len(set(addresses)) == 3 and all(each.startswith("localhost:") for each in addresses)
+    assert ready.read_text() == f"{','.join(addresses)}\n"
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "") and "brokers=3" in errors
+    for number in (1, 2, 3):
+        assert (data / f"broker{number}" / ".kafka_cleanshutdown").exists()
+        assert len(list((data / f"broker{number}").glob("t-*"))) == 2
+    assert (data / "controller" / "__cluster_metadata-0").is_dir()
+    assert not ready.exists()
+
+
+def test_the_directory_of_one_broker_is_not_that_of_several(processes: Processes, tmp_path: Path) -> None:
+    """The error names the directory."""
+    first = processes.serve("--data", str(tmp_path))
+    first.stdout.readline()
+    first.terminate()
+    first.communicate(timeout=60)
+    output, errors = processes.serve("--data", str(tmp_path), "--brokers", "2").communicate(timeout=60)
+    assert output == "" and f"{tmp_path} holds the data of a single broker" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--brokers", "three"), "--brokers three: must be a number"),
+        (("--brokers", "0"), "--brokers 0: must be from 1 to 100"),
+        (("--rack", "a"), "--rack a: there is one broker"),
+        (("--brokers", "2", "--user", "alice:secret"), "reach each other by a PLAINTEXT listener, and there is none"),
+        (("--brokers", "2", "--acl", "alice read topic orders"), "name it among super.users"),
+        (("--brokers", "2", "--control", "0"), "no --tenant, --control and --trace yet"),
+    ],
+)
+def test_what_brokers_cannot_be(processes: Processes, options: tuple[str, ...], problem: str) -> None:
+    """The error names the option."""
+    process = processes.serve("--memory", "64MB", *options)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (2, "") and problem in errors

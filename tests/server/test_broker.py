@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pykafkad.server import broker
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -17,10 +16,10 @@ LIMIT = 4
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path: Path) -> World:
     """Ten clients wait for a record, and a turn tries four of them."""
-    monkeypatch.setattr(broker, "_WAITS_PER_TURN", LIMIT)
     made = World(tmp_path / "data")
+    made.runtime.waits_per_turn = LIMIT
     made.create_topic("t")
     for _ in range(MANY):
         assert made.connect().ask(fetch("t", {0: 0}, max_wait_ms=60_000), 11) is NOTHING

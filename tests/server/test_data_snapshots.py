@@ -280,7 +280,7 @@ def test_thousands_of_files_are_removed_beside_the_loop(world, tmp_path, monkeyp
         assert act(world, "delete", "a") == (0, None)
     assert sorted(path.name for path in (tmp_path / "data.snapshots").iterdir()) == ["a.0.gone", "a.1.gone"]
     (tmp_path / "data.snapshots" / "b.partial" / "t-0").mkdir(parents=True)
-    process._remove_leftovers(world.process)
+    process.remove_leftovers(world.process)
     for job, then in jobs:
         try:
             then(job())
@@ -471,7 +471,7 @@ def test_a_signal_before_the_way_back_began_ends_the_broker(world, monkeypatch, 
     monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
     monkeypatch.setattr(process, "_process", lambda *_: world.process)
     monkeypatch.setattr(process, "_start", lambda *_: None)
-    monkeypatch.setattr(process, "_tell_ready", lambda *_: None)
+    monkeypatch.setattr(process, "tell_ready", lambda *_: None)
     monkeypatch.setattr(snapshot_store, "begin_restore", lambda *_: pytest.fail("it goes back all the same"))
     act(world, "create", "one")
 

@@ -107,6 +107,45 @@ def test_a_full_pipe_drops_and_counts(lines: _Lines) -> None:
     assert [line.split()[3:] for line in lines.texts] == [["lines-dropped", "count=2"], ["here"]]
 
 
+class _Disk:
+    """Takes so many bytes of each write, and then none."""
+
+    def __init__(self, room: int, piece: int) -> None:
+        self.room, self.piece = room, piece
+        self.data = b""
+
+    def __call__(self, data: bytes) -> int:
+        taken = data[: min(self.room, self.piece)]
+        if not taken:
+            raise OSError(28, "No space left on device")
+        self.data += taken
+        self.room -= len(taken)
+        return len(taken)
+
+
+def test_a_write_in_parts_is_one_line() -> None:
+    disk = _Disk(1000, 7)
+    sink = logs.Sink(disk, ManualClock(1_000_000))
+    sink.line("info", "x", "one", {})
+    sink.line("info", "x", "two", {})
+    assert [line.split(b" ", 2)[2] for line in disk.data.splitlines()] == [b"x one", b"x two"]
+    assert sink.dropped == 0
+
+
+def test_a_line_of_which_only_a_part_was_written_is_dropped() -> None:
+    """It is counted, and the next line begins at the left."""
+    disk = _Disk(40, 100)
+    sink = logs.Sink(disk, ManualClock(1_000_000))
+    sink.line("info", "x", "long-enough-to-be-cut", {})
+    assert len(disk.data) == 40 and sink.dropped == 1
+    sink.line("info", "x", "lost", {})
+    assert sink.dropped == 2
+    disk.room = 1000
+    sink.line("info", "x", "here", {})
+    assert [line.split(b" ", 2)[2] for line in disk.data.splitlines()[1:]] == [b"logs lines-dropped count=2", b"x here"]
+    assert sink.dropped == 0
+
+
 def test_a_flood_is_cut(lines: _Lines) -> None:
     """More lines in a second than the limit are dropped; the next second tells."""
     clock = ManualClock(1_000_000)

@@ -25,9 +25,9 @@ from tests.simulation.disk import MemoryDisk
 from tests.simulation.network import Host, Network
 from tests.simulation.world import World
 
-# `listeners` of Kafka 4.3.1's message files that name both kinds, but for Fetch and the two that its controllers
+# `listeners` of Kafka 4.3.1's message files that name both kinds, but for the two that its controllers
 # refuse.
-ON_BOTH = {17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81}
+ON_BOTH = {1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 60, 64, 80, 81}
 
 
 @pytest.fixture
@@ -42,6 +42,8 @@ def controller():
 def test_which_listeners_answer_an_api():
     assert {row.key for row in table.ROWS if "controller" in row.listeners} == ON_BOTH
     assert all("broker" in row.listeners for row in table.ROWS)
+    assert all(row.listeners == ("controller",) for row in table.CONTROLLER_ROWS)
+    assert table.answered_on("broker") == list(table.ROWS)
     assert all(row.listeners == ("controller",) for row in table.UNANSWERED if row.state == table.CONTROLLER)
     assert all("controller" in row.listeners for row in table.ROWS if row.is_forwarded)
 
@@ -49,9 +51,13 @@ def test_which_listeners_answer_an_api():
 def test_a_controller_alone_says_what_it_answers(controller):
     assert controller.broker is None
     answer = controller.connect().ask(messages.ApiVersionsRequest(), 0)
-    assert {row.api_key for row in answer.api_keys} == {
-        row.key for row in table.ROWS if "controller" in row.listeners and row.advertised_min is not None
-    }
+    keys = [row.api_key for row in answer.api_keys]
+    assert keys == sorted(keys)
+    assert set(keys) == ON_BOTH | {row.key for row in table.CONTROLLER_ROWS}
+
+
+def test_a_controller_alone_is_the_active_controller(controller):
+    assert controller.process.controller.active_controller() == (1, 1, "localhost", 9092)
 
 
 def test_a_controller_alone_closes_on_what_brokers_answer(controller):
@@ -87,7 +93,7 @@ def test_a_controller_alone_keeps_what_it_decides(controller):
     controller.runtime = again.runtime
 
 
-@pytest.mark.parametrize("row", [row for row in table.ROWS if "controller" in row.listeners], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", table.answered_on("controller"), ids=lambda row: row.name)
 def test_every_api_of_a_controller_answers_there(controller, row):
     """In its newest version, with a request that asks for nothing."""
     peer = controller.connect()

@@ -54,7 +54,7 @@ def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch
 
     world = World("/data", disk=MemoryDisk())
     monkeypatch.setattr("builtins.print", broken)
-    run._tell_ready(world.process, str(tmp_path / "ready"), {})
+    run.tell_ready(["localhost:9092"], str(tmp_path / "ready"), {})
     assert (tmp_path / "ready").read_bytes() == b"localhost:9092\n"
     world.stop()
 
@@ -79,7 +79,7 @@ def test_jobs_off_the_loop_are_finished_before_what_they_wake_is_gone():
 def test_a_topic_of_many_partitions_is_there_before_anybody_is_served():
     """`--topic NAME:1000`: the answer to its creation waits for the logs, and no turn of the loop makes them yet."""
     world = World("/data", disk=MemoryDisk())
-    run._create(world.process, [("many", 1000)])
+    run.create_topics(world.process, [("many", 1000)])
     assert len(world.broker.image.topics["many"].partitions) == 1000
     assert not world.broker.partitions.pending
 

@@ -286,6 +286,9 @@ def test_without_faults_the_broker_is_as_before(broker, client):
         (lambda faults: faults.answer("Produce", 6, topics="x"), "there is no filter 'topics'; did you mean topic"),
         (lambda faults: faults.answer("Produce", 6, times=0), "times: 0"),
         (lambda faults: faults.answer("Produce", 6, versions=99), "versions: Produce has 3 to 13"),
+        (lambda faults: faults.answer("Produce", 6, versions=(9, 5)), r"versions: \(9, 5\) is no version"),
+        (lambda faults: faults.answer("Produce", 6, versions=(3, 5, 7)), "and no first and last one"),
+        (lambda faults: faults.answer("Produce", 6, versions="3"), "versions: '3' is no version"),
         (lambda faults: faults.answer("Heartbeat", 6, topic="x"), "requests of Heartbeat name no topics"),
         (lambda faults: faults.answer("Metadata", 6, partition=1), "can't be for one partition"),
         (lambda faults: faults.answer("Produce", 6, probability=0), "probability: 0"),
@@ -323,3 +326,15 @@ def test_every_kind_has_a_method_and_every_api_of_the_client_a_version_that_is_s
     assert all(callable(getattr(Faults, kind)) for kind in KINDS)
     rows = {row.name: row for row in table.ROWS}
     assert all(rows[name].min_version <= version <= rows[name].max_version for name, version in VERSIONS.items())
+
+
+def test_a_fault_of_before_a_reset_counts_no_other(broker, client):
+    """Its number is never given again."""
+    before = broker.faults.answer("ListGroups", "COORDINATOR_NOT_AVAILABLE")
+    broker.reset()
+    after = broker.faults.answer("ListGroups", "COORDINATOR_NOT_AVAILABLE", times=None)
+    client.ask("ListGroups")
+    assert after.count == 1 and before.count == 0
+    before.release()
+    client.ask("ListGroups")
+    assert after.count == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import socket
 import ssl
 from pathlib import Path
@@ -14,6 +15,7 @@ from pykafkad.testing import Broker
 from pykafkad.testing.guard import CONTROL_HOST
 from pykafkad.wire import messages
 from tests.cli.test_users import Client
+from tests.testing.any_request import AnyClient
 
 USERS = {"alice": "secret", "bob": 'x "\\'}
 ACLS = ["alice read,write topic orders", "bob describe topic bills"]
@@ -172,3 +174,23 @@ def test_what_no_client_can_be_told(broker: Any, options: Any, text: str) -> Non
     """With what there is instead."""
     with pytest.raises(ValueError, match=text):
         Broker(**broker).client_config(**{"client": "java", **options})
+
+
+def test_an_audit_in_a_file_over_a_way_back(tmp_path: Path) -> None:
+    """Each broker writes to the end of the file, and none keeps it open."""
+    path = tmp_path / "audit.jsonl"
+    with Broker(topics=["orders"], users={"bob": "pw"}, acls=["alice read topic orders"], audit=path) as broker:
+        broker.save("here")
+        for _ in range(2):
+            client = AnyClient(broker)
+            client.answer(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1)
+            client.answer(messages.SaslAuthenticateRequest(auth_bytes=b"\0bob\0pw"), 2)
+            topic = messages.MetadataRequest.MetadataRequestTopic(name="orders")
+            assert client.answer(messages.MetadataRequest(topics=[topic]), 9).topics[0].error_code
+            client.close()
+            broker.rewind("here")
+        opened = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+        assert opened.count(str(path)) == 1
+    assert len(path.read_text().splitlines()) == 2
+    with pytest.raises(ValueError, match="nobody is denied anything"):
+        Broker(audit=path)

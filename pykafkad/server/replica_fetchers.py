@@ -1,0 +1,477 @@
+"""Fetching from the leaders of the partitions that this broker follows: one connection to each leader.
+
+One Fetch is on its way to a leader at a time, in an incremental session (KIP-227), and the next one leaves when its
+answer is worked off. What follows from an answer is decided by each partition's `Follower`; here it is done to the log.
+A partition with an error pauses for `replica.fetch.backoff.ms`, the others go on. A connection that fails pauses all
+partitions of its leader. Connections are plain ones, without TLS and without a login."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pykafkad import errors
+from pykafkad.errors import StorageFailure
+from pykafkad.log import follower, follower_log
+from pykafkad.log.follower import Follower
+from pykafkad.server.peer import Failure, Limits, Peer
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from pykafkad.log.follower import Question
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.brokers import Endpoint
+    from pykafkad.server.broker import Broker
+
+    Key = tuple[bytes, int]
+    Row = messages.FetchResponse.PartitionData
+
+_EARLIEST, _LATEST = -2, -1
+_DIGITS = frozenset("0123456789.")
+
+
+class _Followed:
+    """One partition that is followed. It is not asked for before `paused_until`."""
+
+    __slots__ = ("follower", "leader_epoch", "log", "offsets", "paused_until", "sent")
+
+    def __init__(self, log: PartitionLog, leader_epoch: int) -> None:
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.follower: Follower | None = None
+        self.paused_until = 0.0
+        self.sent: tuple[Question, int] | None = None
+        """What the leader's session has of the partition: the question and the log's start; None if nothing."""
+        self.offsets: dict[int, int] = {}
+        """What the leader has said of the ends of its log."""
+
+
+class ReplicaFetchers:
+    """All leaders that this broker follows."""
+
+    __slots__ = ("_by_leader", "_leader_of", "broker")
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self._by_leader: dict[int, LeaderFetcher] = {}
+        self._leader_of: dict[PartitionLog, int] = {}
+
+    def follow(self, log: PartitionLog, leader: int, leader_epoch: int) -> None:
+        """Fetch `log` from a broker that leads it in an epoch; nothing changes if that goes on already."""
+        before = self._leader_of.get(log)
+        if before is not None and before != leader:
+            self._by_leader[before].remove(log)
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = LeaderFetcher(self.broker, leader)
+        self._leader_of[log] = leader
+        fetcher.add(log, leader_epoch)
+
+    def leave(self, log: PartitionLog) -> None:
+        """Follow a partition no longer; fine if it was not followed."""
+        leader = self._leader_of.pop(log, None)
+        if leader is not None:
+            self._by_leader[leader].remove(log)
+
+    def close(self) -> None:
+        """Follow nothing more."""
+        for fetcher in self._by_leader.values():
+            fetcher.close()
+        self._by_leader.clear()
+        self._leader_of.clear()
+
+
+class LeaderFetcher:
+    """The partitions of one leader, with the session and the connection that they share."""
+
+    __slots__ = (
+        "_broker",
+        "_by_key",
+        "_endpoint",
+        "_followed",
+        "_in_flight",
+        "_leader",
+        "_paused_until",
+        "_peer",
+        "_session_epoch",
+        "_session_id",
+    )
+
+    def __init__(self, broker: Broker, leader: int) -> None:
+        self._broker = broker
+        self._leader = leader
+        self._followed: dict[PartitionLog, _Followed] = {}
+        self._by_key: dict[Key, _Followed] = {}
+        """The partitions that the leader's session has."""
+        self._peer: Peer | None = None
+        self._endpoint: Endpoint | None = None
+        self._session_id = self._session_epoch = 0
+        self._in_flight = False
+        self._paused_until = 0.0
+
+    def add(self, log: PartitionLog, leader_epoch: int) -> None:
+        """Follow a partition from now on in this epoch."""
+        known = self._followed.get(log)
+        if known is not None and known.leader_epoch == leader_epoch:
+            return
+        followed = self._followed[log] = _Followed(log, leader_epoch)
+        if known is not None:
+            followed.sent = known.sent
+            if self._by_key.get(_key(log)) is known:
+                self._by_key[_key(log)] = followed
+        self._plan(self._broker.runtime.now)
+
+    def remove(self, log: PartitionLog) -> None:
+        """Follow a partition no longer. The session forgets it with the next request."""
+        self._followed.pop(log, None)
+        if not self._followed and self._peer is not None:
+            self._disconnect()
+
+    def close(self) -> None:
+        """Follow nothing more."""
+        self._followed.clear()
+        self._broker.runtime.timers.cancel((self, "fetch"))
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = self._endpoint = None
+        self._begin_session()
+
+    def _begin_session(self) -> None:
+        self._session_epoch = 0
+        self._by_key.clear()
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def _plan(self, at: float) -> None:
+        if not self._in_flight:
+            self._broker.runtime.timers.set((self, "fetch"), max(at, self._paused_until))
+
+    def fired(self, _: str) -> None:
+        """It is time to fetch."""
+        if self._in_flight or not self._followed:
+            return
+        peer = self._connected()
+        if peer is None:
+            return
+        now = self._broker.runtime.now
+        asked: dict[Key, tuple[_Followed, Question]] = {}
+        later: float | None = None
+        for followed in self._followed.values():
+            if followed.paused_until > now:
+                later = followed.paused_until if later is None else min(later, followed.paused_until)
+                continue
+            question = self._question(followed)
+            if question is not None:
+                asked[_key(followed.log)] = followed, question
+        if not asked:
+            if later is not None:
+                self._plan(later)
+            return
+        request = self._request(asked)
+        self._in_flight = True
+        peer.send(request, partial(self._answered, peer, asked))
+
+    def _question(self, followed: _Followed) -> Question | None:
+        """What to ask for a partition; opens its log. None if there is nothing to ask now."""
+        log = followed.log
+        try:
+            if log.offline is not None or log.closed:
+                return None
+            # The first look at a log opens it, which may fail.
+            if followed.follower is None or not followed.follower.fits(log.end_offset, log.epochs):
+                log.write_pending()
+                log.replica.opened(log.written_end_offset, log.high_watermark)
+                followed.follower = Follower(followed.leader_epoch, log.written_end_offset, log.epochs)
+            return followed.follower.question()
+        except StorageFailure as failure:
+            self._broker.log_failed(log, failure)
+            followed.paused_until = self._pause_until()
+            return None
+
+    def _request(self, asked: dict[Key, tuple[_Followed, Question]]) -> messages.FetchRequest:
+        """A Fetch with what the leader's session does not know."""
+        settings, broker = self._broker.settings, self._broker
+        row = messages.FetchRequest
+        is_new = not self._session_epoch
+        topics: dict[bytes, messages.FetchRequest.FetchTopic] = {}
+        for key, (followed, question) in asked.items():
+            sent = question, followed.log.log_start_offset
+            if not is_new and self._by_key.get(key) is followed and followed.sent == sent:
+                continue
+            self._by_key[key], followed.sent = followed, sent
+            topic = topics.get(key[0])
+            if topic is None:
+                topic = topics[key[0]] = row.FetchTopic(topic_id=key[0], partitions=[])
+            topic.partitions.append(
+                row.FetchPartition(
+                    partition=key[1],
+                    current_leader_epoch=question.leader_epoch,
+                    fetch_offset=question.fetch_offset,
+                    last_fetched_epoch=question.last_fetched_epoch,
+                    log_start_offset=followed.log.log_start_offset,
+                    partition_max_bytes=settings.replica_fetch_max_bytes,
+                )
+            )
+        forgotten: dict[bytes, messages.FetchRequest.ForgottenTopic] = {}
+        for key in [each for each in self._by_key if each not in asked]:
+            del self._by_key[key]
+            gone = forgotten.get(key[0])
+            if gone is None:
+                gone = forgotten[key[0]] = row.ForgottenTopic(topic_id=key[0], partitions=[])
+            gone.partitions.append(key[1])
+        registered = broker.image.brokers.get(broker.node_id)
+        return row(
+            replica_state=row.ReplicaState(
+                replica_id=broker.node_id, replica_epoch=-1 if registered is None else registered.epoch
+            ),
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            isolation_level=0,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
+        )
+
+    # --- answers ----------------------------------------------------------------------------------------------------
+
+    def _answered(self, peer: Peer, asked: dict[Key, tuple[_Followed, Question]], answer: object) -> None:
+        if peer is not self._peer:
+            # The leader's address is another one by now, or nothing of it is followed any more.
+            self._in_flight = False
+            self._plan(self._broker.runtime.now)
+            return
+        self._in_flight = False
+        if not isinstance(answer, messages.FetchResponse):
+            self._failed(answer)
+            return
+        if answer.error_code:
+            if answer.error_code == errors.FETCH_SESSION_ID_NOT_FOUND:
+                self._session_id = 0
+            self._begin_session()
+            self._failed(Failure(errors.name(answer.error_code)))
+            return
+        self._session_id = answer.session_id
+        self._session_epoch = self._session_epoch % 0x7FFFFFFF + 1 if answer.session_id else 0
+        try:
+            for topic in answer.responses:
+                for row in topic.partitions:
+                    self._take(asked.get((topic.topic_id, row.partition_index)), row)
+        finally:
+            self._plan(self._broker.runtime.now)
+
+    def _failed(self, failure: object) -> None:
+        """No partition of the leader has got an answer."""
+        self._begin_session()
+        self._paused_until = self._pause_until()
+        self._broker.logs.debug("server", "replica-fetch-failed", leader=self._leader, reason=failure)
+        self._plan(self._paused_until)
+
+    def _take(self, asked: tuple[_Followed, Question] | None, row: Row) -> None:
+        if asked is None:
+            return
+        followed, question = asked
+        log, machine = followed.log, followed.follower
+        if self._followed.get(log) is not followed or machine is None or log.closed or log.offline is not None:
+            # The partition has another leader or epoch by now, or is gone.
+            return
+        diverging = row.diverging_epoch.epoch, row.diverging_epoch.end_offset
+        # Records that were decoded are a view; slices of files go out only.
+        records: Any = row.records
+        self._perform(followed, machine.answered(question, row, records, diverging), records)
+
+    def _perform(self, followed: _Followed, effects: Iterable[object], records: memoryview | None = None) -> None:
+        log = followed.log
+        try:
+            for effect in effects:
+                _PERFORM[type(effect)](self, followed, effect, records)
+        except StorageFailure as failure:
+            self._broker.log_failed(log, failure)
+            followed.paused_until = self._pause_until()
+
+    def _append(self, followed: _Followed, effect: follower.AppendBatches, records: memoryview) -> None:
+        log, broker = followed.log, self._broker
+        follower_log.append(log, records[: effect.size_bytes], effect.headers, broker.runtime.now_ms)
+        self._ended(followed)
+        broker.purgatory.touch(log)
+
+    def _ended(self, followed: _Followed) -> None:
+        log = followed.log
+        assert followed.follower is not None
+        followed.follower.log_changed(log.end_offset)
+        log.replica.appended(log.end_offset, self._broker.runtime.now)
+
+    def _watermarks(self, followed: _Followed, effect: follower.TakeWatermarks, _: object) -> None:
+        log, broker = followed.log, self._broker
+        broker.commits.perform(log, log.replica.leader_committed(effect.high_watermark))
+        start_offset = min(effect.log_start_offset, log.high_watermark)
+        if start_offset > log.log_start_offset:
+            log.delete_records(start_offset)
+
+    def _truncate(self, followed: _Followed, effect: follower.TruncateTo, _: object) -> None:
+        log = followed.log
+        if effect.end_offset < log.high_watermark and log in self._broker.compaction.busy:
+            followed.paused_until = self._pause_until()
+            return
+        before = log.end_offset
+        self._before_cut(log, effect.end_offset)
+        end_offset = follower_log.truncate(log, effect.end_offset, self._broker.runtime.now_ms)
+        self._cut(followed, before, end_offset)
+
+    def _begin_at(self, followed: _Followed, effect: follower.BeginAt, _: object) -> None:
+        log = followed.log
+        if log in self._broker.compaction.busy:
+            followed.paused_until = self._pause_until()
+            return
+        before = log.end_offset
+        self._before_cut(log, effect.offset)
+        follower_log.begin_at(log, effect.offset, self._broker.runtime.now_ms)
+        self._cut(followed, before, effect.offset)
+
+    def _before_cut(self, log: PartitionLog, end_offset: int) -> None:
+        broker = self._broker
+        if any((log.topic, log.partition) in each.futures for each in broker.directories.online):
+            # The copy in another directory may have what is cut.
+            broker.moves.cancel(log.topic, log.partition)
+        directory = broker.directories.of(log)
+        if directory is not None and end_offset < log.end_offset:
+            directory.offsets.prepare_cut(log, end_offset)
+
+    def _cut(self, followed: _Followed, before: int, end_offset: int) -> None:
+        log, broker = followed.log, self._broker
+        assert followed.follower is not None
+        followed.follower.log_changed(end_offset)
+        if end_offset < before:
+            log.replica.truncated(end_offset)
+            broker.compaction.forget([log])
+        elif end_offset > before:
+            log.replica.opened(end_offset, end_offset)
+        broker.logs.info(
+            "server", "log-cut", topic=log.topic, partition=log.partition, leader=self._leader,
+            leader_epoch=followed.leader_epoch, end_offset=before, new_end_offset=end_offset,
+        )  # fmt: skip
+
+    def _pause(self, followed: _Followed, effect: follower.Pause, _: object) -> None:
+        followed.paused_until = self._pause_until()
+        log, logs = followed.log, self._broker.logs
+        tell = logs.debug if effect.is_usual else logs.warning
+        tell(
+            "server", "replica-fetch-paused", topic=log.topic, partition=log.partition, leader=self._leader,
+            reason=effect.reason,
+        )  # fmt: skip
+
+    def _pause_until(self) -> float:
+        return self._broker.runtime.now + self._broker.settings.replica_fetch_backoff_ms / 1000
+
+    # --- where the leader's log begins and ends ---------------------------------------------------------------------
+
+    def _ask_offsets(self, followed: _Followed, effect: follower.AskOffsets, _: object) -> None:
+        """Both ends, one after the other: a request has one time for each partition."""
+        followed.offsets = {}
+        self._ask_offset(followed, effect.leader_epoch, _LATEST)
+
+    def _ask_offset(self, followed: _Followed, leader_epoch: int, timestamp: int) -> None:
+        peer = self._peer
+        assert peer is not None
+        row = messages.ListOffsetsRequest
+        asked = row.ListOffsetsPartition(
+            partition_index=followed.log.partition, current_leader_epoch=leader_epoch, timestamp=timestamp
+        )
+        topic = row.ListOffsetsTopic(name=followed.log.topic, partitions=[asked])
+        request = row(replica_id=self._broker.node_id, topics=[topic])
+        peer.send(request, partial(self._offset_answered, followed, leader_epoch, timestamp))
+
+    def _offset_answered(self, followed: _Followed, leader_epoch: int, timestamp: int, answer: object) -> None:
+        machine = followed.follower
+        if self._followed.get(followed.log) is not followed or machine is None:
+            return
+        code = errors.NETWORK_EXCEPTION
+        if isinstance(answer, messages.ListOffsetsResponse):
+            rows = [row for topic in answer.topics for row in topic.partitions]
+            code = rows[0].error_code if rows else errors.UNKNOWN_SERVER_ERROR
+            if code == errors.NONE:
+                followed.offsets[timestamp] = rows[0].offset
+        if code == errors.NONE and timestamp == _LATEST and self._peer is not None:
+            self._ask_offset(followed, leader_epoch, _EARLIEST)
+            return
+        ends = followed.offsets.get(_EARLIEST, -1), followed.offsets.get(_LATEST, -1)
+        self._perform(followed, machine.offsets_answered(leader_epoch, code, *ends))
+        self._plan(self._broker.runtime.now)
+
+    # --- the connection ---------------------------------------------------------------------------------------------
+
+    def _connected(self) -> Peer | None:
+        """The leader at its present address; None if that is not known, or being looked up."""
+        broker = self._broker
+        registered = broker.image.brokers.get(self._leader)
+        endpoint = None if registered is None else _endpoint(broker, registered.endpoints)
+        if endpoint is None:
+            self._plan(self._pause_until())
+            return None
+        known = self._endpoint
+        if known is not None and (known.host, known.port) == (endpoint.host, endpoint.port):
+            return self._peer
+        self._disconnect()
+        self._endpoint = endpoint
+        if endpoint.host == "localhost" or set(endpoint.host) <= _DIGITS or ":" in endpoint.host:
+            self._connect("127.0.0.1" if endpoint.host == "localhost" else endpoint.host, endpoint.port)
+            return self._peer
+        addresses = broker.runtime.reactor.network.addresses
+        self._in_flight = True
+        broker.runtime.offload.submit(
+            lambda: addresses(endpoint.host, endpoint.port), partial(self._resolved, endpoint)
+        )
+        return None
+
+    def _resolved(self, endpoint: Endpoint, addresses: object) -> None:
+        self._in_flight = False
+        if endpoint is not self._endpoint:
+            self._plan(self._broker.runtime.now)
+        elif isinstance(addresses, list) and addresses:
+            self._connect(addresses[0], endpoint.port)
+            self._plan(self._broker.runtime.now)
+        else:
+            self._endpoint = None
+            self._failed(addresses)
+
+    def _connect(self, host: str, port: int) -> None:
+        settings = self._broker.settings
+        self._peer = Peer(
+            self._broker.runtime,
+            host,
+            port,
+            client_id=f"broker-{self._broker.node_id}-fetcher-0",
+            limits=Limits(
+                request_timeout_ms=settings.replica_socket_timeout_ms,
+                max_frame_bytes=max(2 * settings.replica_fetch_response_max_bytes, 1 << 26),
+            ),
+        )
+
+
+_PERFORM: dict[type, Callable[[LeaderFetcher, _Followed, Any, Any], None]] = {
+    follower.AppendBatches: LeaderFetcher._append,
+    follower.AskOffsets: LeaderFetcher._ask_offsets,
+    follower.BeginAt: LeaderFetcher._begin_at,
+    follower.Pause: LeaderFetcher._pause,
+    follower.TakeWatermarks: LeaderFetcher._watermarks,
+    follower.TruncateTo: LeaderFetcher._truncate,
+}
+
+
+def _key(log: PartitionLog) -> Key:
+    return log.topic_id, log.partition
+
+
+def _endpoint(broker: Broker, endpoints: dict[str, Endpoint]) -> Endpoint | None:
+    """Where brokers reach each other: the listener that the settings name, else the first of the named protocol."""
+    named = broker.settings.inter_broker_listener_name
+    if named:
+        return endpoints.get(named)
+    return endpoints.get(broker.settings.security_inter_broker_protocol) or next(iter(endpoints.values()), None)
