@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from . import needs, process, report
+from . import held_memory, needs, process, report
 from .brokers import Before, Kafka, Pykafkad
 from .cases import CASES
 from .loadgen import LoadFailed
@@ -60,6 +60,13 @@ def parse(arguments=None):
     parser.add_argument("--fetch-version", type=int, default=11, choices=(11, 17), help="version of the Fetch requests")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs pykafkad")
     parser.add_argument("--folder", help="where the brokers keep their data (default: the temporary folder)")
+    parser.add_argument(
+        "--hold-memory",
+        metavar="GB",
+        type=float,
+        default=0,
+        help="on a virtual machine whose host takes free memory back: keep about as much as is free from it",
+    )
     parser.add_argument("--verbose", action="store_true", help="print tracebacks of failed cases")
     options = parser.parse_args(arguments)
     quick = options.quick
@@ -157,7 +164,11 @@ def main(arguments=None):
         return 2
     bench = Bench(options, libs, options.folder)
     try:
-        summaries = measure(bench, options, console)
+        with held_memory.hold(options.hold_memory):
+            summaries = measure(bench, options, console)
+    except needs.Missing as error:
+        console.print(f"error: {error}", style="red")
+        return 2
     except LoadFailed as error:
         console.print(f"error: {error}", style="red")
         for broker in bench.brokers.values():

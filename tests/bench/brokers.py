@@ -89,6 +89,19 @@ class Broker:
     def format(self):
         """Prepares the data folder; not part of any measurement."""
 
+    def listeners(self, protocol, port):
+        """Settings: beside the plain listener one named GUARDED, with a security protocol and at a port of its own."""
+        both = f"PLAINTEXT://localhost:{self.port},GUARDED://localhost:{port}"
+        return (
+            f"listeners={both}{self.more_listeners()}",
+            f"advertised.listeners={both}{self.more_listeners()}",
+            f"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:{protocol}",
+        )
+
+    def more_listeners(self):
+        """What follows the listeners for clients."""
+        return ""
+
     def command(self):
         """The command line that serves."""
         raise NotImplementedError
@@ -156,7 +169,9 @@ class Pykafkad(Broker):
 
     def command(self):
         settings = (word for setting in self.settings for word in ("--set", setting))
-        serve = (self.python, "-m", "pykafkad", "serve", "--listen", f"localhost:{self.port}", "--data", str(self.data))
+        serve = [self.python, "-m", "pykafkad", "serve", "--data", str(self.data)]
+        if not any(setting.startswith("listeners=") for setting in self.settings):
+            serve += ["--listen", f"localhost:{self.port}"]
         return [*serve, *settings]
 
     def environment(self):
@@ -179,6 +194,10 @@ class Kafka(Broker):
         super().__init__(parent)
         self.libs = libs
         self.controller_port = free_port()
+
+    def more_listeners(self):
+        """The controller's."""
+        return f",CONTROLLER://localhost:{self.controller_port}"
 
     def java(self, *arguments, options=()):
         """A command line for a class of the jars."""

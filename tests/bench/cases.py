@@ -11,8 +11,16 @@ from collections import namedtuple
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
 from .group_loads import FreshMemberLoad, HeartbeatLoad, SettleLoad, ShareFetchLoad
-from .life_loads import IdleConnectionsLoad, IdleMemoryLoad, InProcessLoad, PartitionsLoad, StartLoad
+from .life_loads import (
+    IdleConnectionsLoad,
+    IdleMemoryLoad,
+    InProcessLoad,
+    PartitionsLoad,
+    SeveralBrokersLoad,
+    StartLoad,
+)
 from .request_loads import FetchLoad, ProduceBesideLoad, ProduceLoad, SyncedProduceLoad
+from .security_loads import AclsLoad, HandshakeLoad, QuotasLoad, ScramLoad, TlsFetchLoad, TlsProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
 from .transaction_loads import CommittedFetchLoad, TransactionLoad
 
@@ -132,6 +140,48 @@ CASES = (
         (at_least("mb_per_s", 1.0), at_most("cpu_ms_per_mb", 0.6)),
     ),
     Case(
+        "tls-produce-16KB",
+        "Produce by TLS, 16 KB batches, 6 connections 5 deep",
+        TlsProduceLoad(16 * KB, connections=6, depth=5),
+        (at_least("mb_per_s", 1.0),),
+    ),
+    Case(
+        "tls-fetch-16KB",
+        "Fetch by TLS of 16 KB, 6 connections, cached log",
+        TlsFetchLoad(16 * KB, batch_bytes=4 * KB),
+        (at_least("mb_per_s", 1.0),),
+    ),
+    Case(
+        "tls-handshakes",
+        "TLS handshakes (RSA 2048, no session taken up again) up to the answer to ApiVersions, 8 connections at a time",
+        HandshakeLoad(),
+        (at_least("logins_per_s", 1.0), at_most("cpu_us_per_login", 0.7)),
+    ),
+    Case(
+        "scram-256-logins",
+        "Logins by SCRAM-SHA-256, 8 connections at a time",
+        ScramLoad("SCRAM-SHA-256"),
+        (at_least("logins_per_s", 1.0),),
+    ),
+    Case(
+        "scram-512-logins",
+        "Logins by SCRAM-SHA-512, 8 connections at a time",
+        ScramLoad("SCRAM-SHA-512"),
+        (at_least("logins_per_s", 1.0),),
+    ),
+    Case(
+        "acls-1000",
+        "produce-1rec-c50 with an authorizer and 1 000 ACLs",
+        AclsLoad(),
+        (no_less_than("beside_without", 0.95),),
+    ),
+    Case(
+        "quotas",
+        "produce-1rec-c50 with quotas that never throttle",
+        QuotasLoad(),
+        (no_less_than("beside_without", 0.97),),
+    ),
+    Case(
         "transactions",
         "Transactions of 100 records, one producer, one after the other",
         TransactionLoad(),
@@ -179,6 +229,12 @@ CASES = (
         "Constructor to serving in a process that has imported it, data in memory",
         InProcessLoad("start_ms", "embedded_start", 20),
         (no_more_than("start_ms", 5),),
+    ),
+    Case(
+        "start-3-brokers",
+        "Start of three brokers in one process, to the readiness line, and their memory 2 s later",
+        SeveralBrokersLoad(3),
+        (no_more_than("start_ms", 150), no_more_than("rss_mb", 45)),
     ),
     Case(
         "checkpoint-15000",

@@ -56,6 +56,36 @@ class InProcessLoad(Load):
         return {self.figure: float(done.stdout.split()[-1])}
 
 
+class SeveralBrokersLoad(Load):
+    """Start and memory of several brokers in one process; Kafka has nothing like it."""
+
+    def __init__(self, brokers):
+        self.brokers = brokers
+
+    def round(self, broker, bench):
+        """`start_ms` from spawning the process to its readiness line, all directories being there already, and `rss_mb`
+        some seconds later."""
+        if broker.name != "pykafkad":
+            return {}
+        seconds = []
+        with TemporaryDirectory(dir=bench.scratch) as folder:
+            words = [bench.options.python, "-m", "pykafkad", "serve", "--brokers", str(self.brokers)]
+            words += ["--listen", "localhost:0", "--data", f"{folder}/data"]
+            for turn in range(1 + STARTS_PER_ROUND[broker.name]):
+                began = time.perf_counter()
+                own = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                try:
+                    own.stdout.readline()
+                    seconds.append(time.perf_counter() - began)
+                    if turn == STARTS_PER_ROUND[broker.name]:
+                        time.sleep(SETTLE_SECONDS)
+                        rss_mb = process.memory_mb(own.pid)
+                finally:
+                    own.terminate()
+                    own.communicate(timeout=60)
+        return {"start_ms": 1e3 * median(seconds[1:]), "rss_mb": rss_mb}
+
+
 class IdleMemoryLoad(Load):
     """Memory of an idle broker."""
 

@@ -11,6 +11,8 @@
  * Positions and sizes of answers include the 4-byte size field. The i-th request of connection c is template
  * (c + i * connections) % count.
  *
+ * Compiled with -DTLS it speaks TLS (loadgen_tls.h).
+ *
  * The result is one JSON object on standard output. Latencies are log-linear buckets, [lowest_ns, width_ns, count].
  */
 #define _GNU_SOURCE
@@ -59,6 +61,7 @@ struct slot {
 
 struct connection {
     int fd;
+    void *transport;                    /* OpenSSL's, with -DTLS */
     bool wants_write;
     uint32_t index, issued, answered;   /* request numbers: slots[answered % depth] is the oldest in flight */
     uint32_t written;                   /* requests whose every byte has left */
@@ -114,6 +117,8 @@ static uint64_t broker_cpu_ns(void)
         die("no process %d", (int)options.pid);
     return clock_ns(clock);
 }
+
+#include "loadgen_tls.h"
 
 /* ---- histogram ---- */
 
@@ -197,6 +202,7 @@ static struct connection *open_connections(int epoll)
         c->index = i;
         c->slots = calloc(options.depth, sizeof *c->slots);
         c->fd = connect_to_broker();
+        begin_transport(c);
         fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
         watch(epoll, EPOLL_CTL_ADD, c, EPOLLIN);
     }
@@ -237,7 +243,7 @@ static void write_issued(int epoll, struct connection *c)
             parts[count++] = (struct iovec){(void *)(s->template->request + from), s->template->request_size - from};
             skip = 0;
         }
-        ssize_t n = writev(c->fd, parts, count);
+        ssize_t n = send_parts(c, parts, count);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n < 0)
@@ -320,13 +326,17 @@ static void take(struct connection *c, const uint8_t *bytes, size_t size, uint64
 
 static void read_answers(struct connection *c)
 {
-    ssize_t n = recv(c->fd, scratch, SCRATCH, 0);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        die("the broker closed connection %u: %s", c->index, n == 0 ? "end of stream" : strerror(errno));
-    if (n > 0) {
-        totals.received_bytes += (uint64_t)n;
-        take(c, scratch, (size_t)n, now_ns());
-    }
+    do {
+        ssize_t n = receive_some(c);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            die("the broker closed connection %u: %s", c->index, n == 0 ? "end of stream" : strerror(errno));
+        if (n > 0) {
+            totals.received_bytes += (uint64_t)n;
+            take(c, scratch, (size_t)n, now_ns());
+        }
+        if (n < 0)
+            break;
+    } while (may_hold_more(c));
 }
 
 /* ---- modes ---- */

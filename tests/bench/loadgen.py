@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from compat_tests.setup.cache import cache_directory
-from compat_tests.setup.system_packages import C_COMPILER
+from compat_tests.setup.system_packages import C_COMPILER, OPENSSL
 
 from .histogram import percentile_ns
 from .needs import require
@@ -23,13 +23,25 @@ class LoadFailed(Exception):
     """The generator gave up, or answers carried errors."""
 
 
-def build():
+def build(*, tls=False):
     """The path of the compiled generator; compiles it when its source has changed."""
-    program = cache_directory() / f"loadgen-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}"
+    return compiled(SOURCE, SOURCE.with_name("loadgen_tls.h"), options=("-DTLS",) if tls else ())
+
+
+def compiled(source, *more_sources, options=()):
+    """The path of the program of a source, and of what it includes, compiled with `options`; with any it uses
+    OpenSSL."""
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in (source, *more_sources)))
+    digest.update(repr(options).encode())
+    program = cache_directory() / f"{source.stem}-{digest.hexdigest()[:16]}"
     if not program.exists():
         require(C_COMPILER)
         partial = program.with_suffix(f".{os.getpid()}")
-        subprocess.run([C_COMPILER.name, "-std=c11", "-O2", "-Wall", "-Wextra", "-o", partial, SOURCE], check=True)
+        command = ["cc", "-std=c11", "-O2", "-Wall", "-Wextra", *options, "-o", partial, source]
+        if options:
+            require(OPENSSL)
+            command += ["-lssl", "-lcrypto"]
+        subprocess.run(command, check=True)
         partial.rename(program)
     return program
 
@@ -63,10 +75,11 @@ def figures(raw):
     }
 
 
-def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, rate=0.0, requests=0, pid=0):
+def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, rate=0.0, requests=0, pid=0, tls=False):
     """Loads localhost:`port` and returns `figures`; raises LoadFailed when an answer was an error.
 
     `rate` (requests/s) paces the load; `requests` ends it after so many on each connection, whatever `seconds` says.
+    `tls` says that the port speaks it.
     """
     limit = seconds if not requests else 3600.0
     arguments = {
@@ -80,7 +93,7 @@ def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, 
         "requests": requests,
         "pid": pid,
     }
-    command = [build(), *(f"--{name}={value}" for name, value in arguments.items())]
+    command = [build(tls=tls), *(f"--{name}={value}" for name, value in arguments.items())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=limit + warmup + 60, check=False)
     if done.returncode:
         raise LoadFailed(done.stderr.strip() or f"the generator ended with {done.returncode}")
