@@ -95,7 +95,9 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SI
 	part crashes $(BIN)/python -m tests.log.crashes --seeds 20000; \
 	part damage $(BIN)/python -m tests.simulation.damage --rounds 50; \
 	part quorum $(BIN)/python -m tests.simulation.raft_seeds --seeds 10000; \
+	part replicas $(BIN)/python -m tests.simulation.replication_seeds --first 0 --seeds 100; \
 	part fuzz $(BIN)/python -m tests.fuzz --inputs 5000000; \
+	part logins $(BIN)/python -m tests.fuzz --targets logins --inputs 10000000; \
 	part atheris $(BIN)/python -m tests.fuzz --engine atheris --inputs 500000; \
 	part planted $(BIN)/python -m tests.planted; \
 	part compat $(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS); \
@@ -127,6 +129,7 @@ LOCK = .cache/lock/bin/uv pip compile --universal --python-version 3.11 --genera
 lock: .cache/lock/bin/uv ## update requirements/*.txt from pyproject.toml (ARGS=--upgrade for newer versions)
 	$(LOCK) --extra cli -o requirements/base.txt $(ARGS)
 	$(LOCK) --extra test -c requirements/base.txt -o requirements/test.txt $(ARGS)
+	$(LOCK) --extra gssapi -c requirements/base.txt -o requirements/gssapi.txt $(ARGS)
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 
 clean: ## remove what was installed and compiled in this folder; data stays

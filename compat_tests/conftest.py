@@ -49,6 +49,7 @@ LONGEST = (
     "test_transaction_ends.py",
     "test_restart_seen.py",
     "test_tools_files.py",
+    "test_broker_processes.py",
     "test_quorum_with_kafka.py",
     "test_mirror_between.py",
     "test_tls.py",

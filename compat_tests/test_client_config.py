@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import ssl
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,66 +18,35 @@ from kafka import KafkaProducer
 
 from compat_tests.conftest import unavailable
 from compat_tests.java_tools import JAVA_OPTIONS
+from compat_tests.shop import LIMIT_SECONDS, MECHANISMS, TOKENS, Shop, open_shop
+from compat_tests.suites import franz_go
+from compat_tests.suites.packages import call
+from compat_tests.suites.suite import SuiteUnavailable
 from compat_tests.test_kafkajs import kafkajs  # noqa: F401
-
-LIMIT_SECONDS = 120
-PASSWORD = 'secret "\\'
-PROJECT = Path(__file__).parents[1]
-
-
-class Shop:
-    """A broker with TLS and a user."""
-
-    def __init__(self, directory: Path, address: str) -> None:
-        self.directory = directory
-        self.address = address
-
-    def lines(self, client: str, mechanism: str) -> str:
-        """What is printed for a client."""
-        words = ["-b", self.address, "--tls", str(self.directory / "shop/tls-ca.pem"), "--mechanism", mechanism]
-        return subprocess.run(
-            [sys.executable, "-m", "pykafkad", "client-config", "--for", client, *words,
-             "--user", "alice", "--password", PASSWORD],
-            capture_output=True, text=True, check=True, env=_environment(), timeout=LIMIT_SECONDS,
-        ).stdout  # fmt: skip
-
-    def file(self, client: str, mechanism: str) -> Path:
-        """The lines in a file."""
-        path = self.directory / f"{client}-{mechanism}"
-        path.write_text(self.lines(client, mechanism))
-        return path
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(PROJECT)}
+from pykafkad.testing import token_providers
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """The broker."""
-    directory = tmp_path_factory.mktemp("client-config")
-    words = ["--data", str(directory / "shop"), "--listen", "localhost:0", "--tls", "--topic", "orders"]
-    broker = subprocess.Popen(
-        [sys.executable, "-m", "pykafkad", "serve", *words, "--user", f"alice:{PASSWORD}"],
-        env=_environment(), stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        assert broker.stdout is not None
-        yield Shop(directory, broker.stdout.readline().split()[-1])
-    finally:
-        broker.terminate()
-        broker.communicate(timeout=LIMIT_SECONDS)
+    with open_shop(tmp_path_factory.mktemp("client-config")) as made:
+        yield made
 
 
-@pytest.fixture(params=["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.fixture(params=MECHANISMS)
 def mechanism(request: pytest.FixtureRequest) -> str:
     """By which Alice logs in."""
     return request.param
 
 
+def _names(client: type) -> dict[str, Any]:
+    """What the lines for a client in Python name."""
+    return {client.__name__: client, "token_providers": token_providers}
+
+
 def test_kafka_python(shop: Shop, mechanism: str) -> None:
     """As keyword arguments."""
-    producer = eval(f"KafkaProducer({shop.lines('kafka-python', mechanism)})", {"KafkaProducer": KafkaProducer})
+    producer = eval(f"KafkaProducer({shop.lines('kafka-python', mechanism)})", _names(KafkaProducer))
     producer.send("orders", b"one").get(LIMIT_SECONDS)
     producer.close()
 
@@ -87,8 +55,8 @@ def test_aiokafka(shop: Shop, mechanism: str) -> None:
     """As keyword arguments, one of which needs `import ssl`."""
 
     async def send() -> None:
-        names = {"AIOKafkaProducer": AIOKafkaProducer, "ssl": ssl}
-        producer: Any = eval(f"AIOKafkaProducer({shop.lines('aiokafka', mechanism)})", names)
+        lines = shop.lines("aiokafka", mechanism)
+        producer: Any = eval(f"AIOKafkaProducer({lines})", {**_names(AIOKafkaProducer), "ssl": ssl})
         await producer.start()
         await producer.send_and_wait("orders", b"two")
         await producer.stop()
@@ -115,7 +83,18 @@ def test_kcat(shop: Shop) -> None:
 
 def test_java(shop: Shop, mechanism: str, kafka_jars: Path) -> None:
     """As the file of a tool."""
-    command = ["java", *JAVA_OPTIONS, "-cp", f"{kafka_jars}/*", "org.apache.kafka.tools.TopicCommand", "--list"]
+    # The first line is a comment with what Java's virtual machine wants.
+    lines = shop.lines("java", mechanism).splitlines()
+    option = [lines[0].split()[-1]] if mechanism == TOKENS else []
+    command = [
+        "java",
+        *JAVA_OPTIONS,
+        *option,
+        "-cp",
+        f"{kafka_jars}/*",
+        "org.apache.kafka.tools.TopicCommand",
+        "--list",
+    ]
     command += ["--bootstrap-server", shop.address, "--command-config", str(shop.file("java", mechanism))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert "orders" in done.stdout.split(), done.stderr
@@ -138,3 +117,80 @@ def test_kafkajs(shop: Shop, mechanism: str, kafkajs: Path) -> None:  # noqa: F8
     program = PROGRAM.replace("LINES", shop.lines("kafkajs", mechanism))
     done = subprocess.run(["node", "-e", program], cwd=kafkajs, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert "orders" in done.stdout.split(), done.stderr
+
+
+# franz-go. The lines for tokens need golang.org/x/oauth2, which its module does not have.
+WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+GO_PROGRAM = """
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func options(mechanism string) []kgo.Opt {
+	switch mechanism {
+	CASES
+	}
+	panic(mechanism)
+}
+
+func main() {
+	client, err := kgo.NewClient(append(options(os.Args[1]), kgo.DefaultProduceTopic("orders"))...)
+	check(err)
+	check(client.ProduceSync(context.Background(), kgo.StringRecord("four")).FirstErr())
+	client.Close()
+}
+"""
+GO_CASE = """case "MECHANISM":
+	AUTHORITY
+	check(err)
+	return []kgo.Opt{
+	OPTIONS
+	}
+"""
+
+
+@pytest.fixture(scope="module")
+def franz(shop: Shop) -> Iterator[Path]:
+    """A program with the lines for each mechanism, which produces one record."""
+    try:
+        source = franz_go.SUITE.prepare()
+    except SuiteUnavailable as error:
+        unavailable(str(error))
+    cases = ""
+    for each in WITH_PASSWORD:
+        lines = shop.lines("franz-go", each).splitlines()
+        # What is no option stands in comments.
+        authority = [line.removeprefix("// ") for line in lines if line.startswith("//") and "import" not in line]
+        chosen = [line for line in lines if not line.startswith("//")]
+        case = GO_CASE.replace("MECHANISM", each).replace("AUTHORITY", "\n".join(authority))
+        cases += case.replace("OPTIONS", "\n".join(chosen))
+    # It must stand within the client's module.
+    with tempfile.TemporaryDirectory(dir=source) as folder:
+        Path(folder, "main.go").write_text(GO_PROGRAM.replace("CASES", cases))
+        made = Path(folder, "client")
+        call(["go", "build", "-o", str(made), f"./{Path(folder).name}"], source)
+        yield made
+
+
+@pytest.mark.parametrize("by", WITH_PASSWORD)
+def test_franz_go(franz: Path, by: str) -> None:
+    """As options of a client in Go."""
+    done = subprocess.run([str(franz), by], capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    assert done.returncode == 0, done.stderr

@@ -89,7 +89,7 @@ def test_node_id_and_broker_id_are_the_same_setting() -> None:
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"process_roles": "broker"}, "process.roles: a broker needs a controller in its own process"),
+        ({"process_roles": "broker"}, "process.roles: a broker alone needs to know where the controllers are"),
         ({"log_dirs": "/a,/a"}, "names a directory twice"),
         ({"group_min_session_timeout_ms": "9000000"}, "must not be above group.max.session.timeout.ms"),
         (
@@ -268,12 +268,11 @@ def test_policies_are_warned_about(name: str) -> None:
 def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told_together() -> None:
     """What is set to its default changes nothing, whoever might notice it."""
     noticed = {
-        "sasl.kerberos.principal.to.local.rules": "a",
+        "sasl.kerberos.kinit.cmd": "/bin/kinit",
         "ssl.provider": "SunJSSE",
     }
     harmless = {
         "num.io.threads": "9",
-        "replica.fetch.max.bytes": "5",
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "ssl.endpoint.identification.algorithm": "https",
         "transaction.two.phase.commit.enable": "false",

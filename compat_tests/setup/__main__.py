@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 
-from compat_tests.setup import system_packages
+from compat_tests.setup import kerberos_package, system_packages
 from compat_tests.setup.cache import cache_directory
 from compat_tests.setup.kafka_jars import (
     KAFKA_VERSION,
@@ -33,6 +33,8 @@ def main() -> int:
     missing = system_packages.missing(system_packages.PROGRAMS + system_packages.SUITE_PROGRAMS)
     _announce(missing)
     problems = [system_packages.how_to_get(program) for program in system_packages.install(missing)]
+    if (problem := kerberos_package.install()) is not None:
+        problems.append(problem)
     if system_packages.is_present(system_packages.JAVA) and system_packages.is_present(system_packages.MAVEN):
         try:
             print(f"set-up: Kafka's jars are in {fetch_jars()}")

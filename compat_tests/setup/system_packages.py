@@ -40,8 +40,19 @@ MAKE = Program("make", ("build-essential",), "librdkafka in the suites of Rust c
 C_COMPILER = Program(
     "cc", ("gcc", "libc6-dev"), "the bench's load generator, and librdkafka in the suites of Rust clients"
 )
+OPENSSL = Program("openssl", ("openssl", "libssl-dev"), "the bench's load generators of TLS and logins")
 
-PROGRAMS = (JAVA, JLINK, MAVEN, KCAT, STRACE, NPM, DOCKERD, BUSYBOX)
+KDC = Program("krb5kdc", ("krb5-kdc", "krb5-admin-server"), "the tests of logins by Kerberos")
+KERBEROS_HEADERS = Program(
+    "krb5-config", ("libkrb5-dev", "gcc", "libc6-dev", "python3-dev"), "building the package gssapi for these tests"
+)
+
+CHROMIUM = Program("chromium", ("chromium",), "the tests of the web page")
+CHROMEDRIVER = Program("chromedriver", ("chromium-driver",), "the tests of the web page")
+
+PROGRAMS = (
+    JAVA, JLINK, MAVEN, KCAT, STRACE, NPM, DOCKERD, BUSYBOX, KDC, KERBEROS_HEADERS, CHROMIUM, CHROMEDRIVER,
+)  # fmt: skip
 SUITE_PROGRAMS = (GO, CARGO, MAKE, C_COMPILER)
 
 
@@ -50,6 +61,9 @@ def is_present(program: Program) -> bool:
     path = shutil.which(program.name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if path is None:
         return False
+    if program is OPENSSL:
+        # What is needed are the headers of its library.
+        return Path("/usr/include/openssl/ssl.h").exists()
     return program is not JAVA or java_version() >= JAVA_VERSION
 
 

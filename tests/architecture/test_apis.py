@@ -33,6 +33,7 @@ SHARED = {
     "unexpected": "every API's answer to a request that met a bug",
     "acl_requests": "what the three ACL APIs share",
     "telemetry": "clients that push their own metrics (KIP-714)",
+    "login_protocol": "what handlers see of a login by SASL",
     "otlp": "those metrics as plain values",
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
@@ -70,7 +71,7 @@ def _row_id(row: table.Api) -> str:
 
 def test_rows_are_unique_and_in_order() -> None:
     """One row a key, sorted, one name each."""
-    for rows in (table.ROWS, table.UNANSWERED):
+    for rows in (table.ROWS, table.CONTROLLER_ROWS, table.UNANSWERED):
         keys = [row.key for row in rows]
         assert keys == sorted(set(keys))
     assert len({row.name for row in table.every_row()}) == 93
@@ -82,7 +83,8 @@ def test_every_api_key_has_a_row() -> None:
     rows = table.every_row()
     assert [row.key for row in rows] == list(range(93))
     assert {row.state for row in table.ROWS} == {table.OFFERED}
-    assert {row.state for row in table.UNANSWERED} == {table.CONTROLLER, table.REMOVED}
+    assert {row.state for row in table.CONTROLLER_ROWS} == {table.CONTROLLER}
+    assert {row.state for row in table.UNANSWERED} == {table.REMOVED}
     # Version 6 of InitProducerId is unstable: Kafka has a schema of it, and answers it only when told to.
     schemas = {
         key: (name, min(versions), max(versions) - (key == 22)) for key, name, versions, _ in messages.all_apis()
@@ -108,7 +110,7 @@ def test_what_is_not_answered_says_why() -> None:
     assert [row.name for row in table.UNANSWERED if (handlers / f"{table.module_name(row)}.py").exists()] == []
 
 
-@in_turn("row", table.ROWS, name_of=_row_id)
+@in_turn("row", table.ROWS + table.CONTROLLER_ROWS, name_of=_row_id)
 def test_an_api_has_a_handler(row: table.Api) -> None:
     """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and
     versions."""
@@ -188,7 +190,7 @@ def test_handlers_ask_by_their_rules() -> None:
 
 def test_what_is_not_offered_has_a_reason() -> None:
     """In its gaps."""
-    assert [row.name for row in table.every_row() if row.state != table.OFFERED and not row.gaps] == []
+    assert [row.name for row in table.every_row() if row.min_version is None and not row.gaps] == []
 
 
 def _places(struct: notation.Struct, before: str = "") -> set[str]:
@@ -204,7 +206,8 @@ def _places(struct: notation.Struct, before: str = "") -> set[str]:
 def test_gaps_stand_in_the_header_and_in_the_row() -> None:
     """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no
     gap."""
-    headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in table.ROWS]
+    rows = table.ROWS + table.CONTROLLER_ROWS
+    headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in rows]
     gaps = [(row, [part for part in parts if part.startswith("Gap")]) for row, parts in headers]
     assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], (
         "one paragraph"
@@ -222,7 +225,7 @@ def test_every_offered_api_has_tests() -> None:
 
 def test_no_handler_without_a_row() -> None:
     """A module in handlers/ is an API's, or is listed above with what it is."""
-    named = {table.module_name(row) for row in table.ROWS} | set(SHARED)
+    named = {table.module_name(row) for row in table.ROWS + table.CONTROLLER_ROWS} | set(SHARED)
     found = {path.stem for path in (PROJECT / "pykafkad" / "handlers").glob("*.py")}
     assert found - named == set()
     assert set(SHARED) - found == set(), "listed above but gone"

@@ -17,12 +17,10 @@ OFFERED = ("pykafkad.testing", "pykafkad.pytest_plugin")
 
 # Names that the package itself does not use, each with the reason why it is there all the same.
 EXCEPTIONS = {
+    "is_authenticated": "kafka-python asks it of a login",
     "ManualClock": "the clock of tests, beside the real one so that both keep the same promises",
-    "set_address": "where a node's peers are: a broker learns it from the image as soon as there are others",
-    "isr_refused": "the controller's answer to a proposed ISR, which a broker sends as soon as followers fetch",
-    "leader_committed": "a follower's side of replication, proved by the properties of tests/log/test_replica.py",
     "emit": "called by the standard logging",
-    "diverged": "a follower's side of replication",
+    "getbuf": "called by the server library",
 }
 
 

@@ -30,6 +30,8 @@ ALLOWED = {
     "uuids": set(),
     "sasl": {"errors", "config", "settings"},
     "quotas": {"errors"},
+    "http_server": {"errors", "http_door"},
+    "http_door": set(),
     "log": {"wire", "uuids", "errors", "disk", "clock"},
     # Of the settings only their regular expressions: consumers subscribe with those of RE2.
     "coordinator": {"wire", "effects", "errors", "config", "settings", "clock"},
@@ -39,6 +41,8 @@ ALLOWED = {
     "handlers": {"coordinator", "metadata", "log", "wire", "uuids", "effects", "errors", "config", "settings", "clock"},
     "server": {
         "handlers",
+        # Only for a quorum of several members.
+        "raft",
         "sasl",
         "quotas",
         "coordinator",
@@ -60,6 +64,8 @@ ALLOWED = {
     "cli": {
         # Only for serve --control.
         "control",
+        # Only for serve --oauth.
+        "issuer",
         "sasl",
         "disk",
         "overlay_disk",
@@ -82,6 +88,8 @@ ALLOWED = {
         "cli",
         # Only for Broker(control=True).
         "control",
+        # Only for Broker(registry=True).
+        "registry",
         "server",
         "handlers",
         "log",
@@ -94,7 +102,11 @@ ALLOWED = {
         "disk",
         "memory_disk",
     },
-    "control": {"testing", "cli", "server", "errors", "settings", "clock", "pykafkad"},
+    "control": {"testing", "cli", "server", "http_server", "http_door", "errors", "settings", "clock", "pykafkad"},
+    # A token end point of tests.
+    # Schemas of a test's clients: a client of the broker beside it.
+    "registry": {"testing", "cli", "server", "http_server", "settings", "errors"},
+    "issuer": {"http_server", "server", "errors", "clock"},
     "pytest_plugin": {"testing", "errors"},
     "__main__": {"cli"},
 }
@@ -106,7 +118,7 @@ OWNERS = {
         "pykafkad.server.sending": "and sends through them",
         "pykafkad.server.network": "sockets that connect",
         "pykafkad.testing.wire_client": "what a test asks its broker",
-        "pykafkad.control.server": "the server library is given a socket bound",
+        "pykafkad.http_server": "the server library is given a socket bound",
         "pykafkad.control.served": "a pair of sockets: what the control API asks its broker",
         "pykafkad.cli.reach": "a command says why no broker answers",
         "pykafkad.portable_poller": "a pair of sockets wakes the loop where there is no pipe to do so",
@@ -118,29 +130,35 @@ OWNERS = {
         "pykafkad.server.tls_endpoint": "what its transports share",
         "pykafkad.server.tls_settings": "and its keys and rules",
         "pykafkad.testing.client_configs": "what a test's client trusts",
-        "pykafkad.server.jwks_source": "what an issuer of tokens publishes comes by HTTPS",
+        "pykafkad.server.http_fetch": "what an issuer of tokens publishes comes by HTTPS",
         "pykafkad.server.tls_renewal": "and what renews them",
         "pykafkad.cli.tls": "a command's connections, and why they can't be encrypted",
     },
     "threading": {
         "pykafkad.server.offload": "threads take values and return events",
         "pykafkad.testing.embedded": "the thread of a test's broker",
+        "pykafkad.testing.tenants": "the thread of a test's tenants",
         "pykafkad.testing.broker_loop": "threads wait for what they ask of it",
-        "pykafkad.control.server": "the thread of the control API",
+        "pykafkad.http_server": "the threads of the control API, and of a token end point",
         "pykafkad.control.served": "the main thread is the broker's",
+        "pykafkad.registry.application": "requests to the registry take turns",
         "pykafkad.control.route": "requests to the control API take turns",
         "pykafkad.testing.child": "a test's threads take turns",
+        "pykafkad.testing.token_providers": "the threads of a client take turns",
         "pykafkad.testing.wire_client": "a test's threads take turns",
     },
     "time": {
         "pykafkad.clock": "the only one who asks the system for the time",
         "pykafkad.cli.client": "a command waits a moment before it asks a broker again",
         "pykafkad.testing.waits": "a test waits for its broker",
+        "pykafkad.http_door": "a client that does not read is noticed, by the clock of the server library",
         "pykafkad.testing.records": "the time of a record that a test writes",
     },
-    "asyncio": {},
+    "asyncio": {"pykafkad.testing.token_providers": "what aiokafka awaits"},
     "kafka": {
+        "pykafkad.testing.token_providers": "a token provider is one of its classes",
         "pykafkad.cli.client": "the commands' connections",
+        "pykafkad.cli.token_scram": "a login mechanism is one of its classes",
         "pykafkad.cli.acls": "requests about ACLs, inside a connection of client.py",
         "pykafkad.cli.topics": "names of resources, inside a connection of client.py",
         "pykafkad.cli.topic_changes": "names of resources, inside a connection of client.py",
@@ -148,7 +166,7 @@ OWNERS = {
         "pykafkad.cli.transactions": "names of errors and of an abort, inside a connection of client.py",
     },
     "rich": {"pykafkad.cli.output": "tables at a terminal"},
-    "waitress": {"pykafkad.control.server": "HTTP"},
+    "waitress": {"pykafkad.http_door": "HTTP"},
 }
 
 # Calls with one owner: (module, functions) to those who may.
@@ -197,10 +215,15 @@ NOT_SERVING = {
     "pykafkad.sasl.compact_jwt": "only for a listener with OAUTHBEARER",
     "pykafkad.sasl.jwks": "only for a listener with OAUTHBEARER",
     "pykafkad.sasl.oauthbearer": "only for a listener with OAUTHBEARER",
+    "pykafkad.sasl.kerberos_names": "only for a listener with GSSAPI",
+    "pykafkad.settings.java_replacements": "only for rules that shorten names",
     "pykafkad.pytest_plugin": "imported by pytest, which has imported more",
     "pykafkad.testing.broker": "a test's broker",
     "pykafkad.testing.child": "a test's broker",
+    "pykafkad.testing.cluster_client": "a test's brokers",
+    "pykafkad.testing.embedded_cluster": "a test's brokers",
     "pykafkad.testing.embedded": "a test's broker",
+    "pykafkad.testing.tenants": "a test's brokers",
     "pykafkad.testing.failure_report": "a test's broker",
     "pykafkad.testing.faults": "a test's broker",
     "pykafkad.testing.groups": "a test's broker",
@@ -208,20 +231,42 @@ NOT_SERVING = {
     "pykafkad.testing.log_bridge": "a test's broker",
     "pykafkad.testing.options": "a test's broker",
     "pykafkad.testing.records": "a test's broker",
+    "pykafkad.testing.lint": "a test's broker",
+    "pykafkad.testing.settings": "a test's broker",
     "pykafkad.testing.snapshots": "a test's broker",
     "pykafkad.testing.topics": "a test's broker",
     "pykafkad.testing.unittest_mixin": "a test's broker",
     "pykafkad.testing.waits": "a test's broker",
     "pykafkad.testing.wire_client": "a test's broker",
+    "pykafkad.testing.token_providers": "a test's clients",
     "pykafkad.testing.traces": "a test's broker",
     "pykafkad.testing.clocks": "a test's broker",
     "pykafkad.testing.broker_loop": "a test's broker",
     "pykafkad.testing.operations": "a test's broker",
+    "pykafkad.http_server": "only for the control API and for serve --oauth",
+    "pykafkad.http_door": "only for the control API and for serve --oauth",
+    "pykafkad.registry.application": "only for Broker(registry=True)",
+    "pykafkad.registry.avro_schemas": "only for Broker(registry=True)",
+    "pykafkad.registry.json_differences": "only for Broker(registry=True)",
+    "pykafkad.registry.json_schemas": "only for Broker(registry=True)",
+    "pykafkad.registry.records": "only for Broker(registry=True)",
+    "pykafkad.registry.registry": "only for Broker(registry=True)",
+    "pykafkad.registry.registry_errors": "only for Broker(registry=True)",
+    "pykafkad.registry.routes": "only for Broker(registry=True)",
+    "pykafkad.registry.schema": "only for Broker(registry=True)",
+    "pykafkad.registry.server": "only for Broker(registry=True)",
+    "pykafkad.registry.state": "only for Broker(registry=True)",
+    "pykafkad.registry.store": "only for Broker(registry=True)",
+    "pykafkad.issuer.application": "only for serve --oauth",
+    "pykafkad.issuer.served": "only for serve --oauth",
+    "pykafkad.issuer.tokens": "only for serve --oauth",
     "pykafkad.control.api_errors": "only for the control API",
     "pykafkad.control.application": "only for the control API",
     "pykafkad.control.command_line": "only for the control API",
     "pykafkad.control.fault_calls": "only for the control API",
     "pykafkad.control.state_calls": "only for the control API",
+    "pykafkad.control.events": "only for the control API",
+    "pykafkad.control.page_calls": "only for the control API",
     "pykafkad.control.route": "only for the control API",
     "pykafkad.control.routes": "only for the control API",
     "pykafkad.control.schemas": "only for the control API",
@@ -239,8 +284,11 @@ NOT_SERVING = {
     "pykafkad.cli.actions": "the other subcommands",
     "pykafkad.cli.certificates": "only for serve --tls",
     "pykafkad.cli.tls": "the other subcommands, where a broker encrypts",
+    "pykafkad.cli.token_scram": "a subcommand with a delegation token",
     "pykafkad.cli.produce": "a subcommand",
     "pykafkad.cli.tail": "a subcommand",
+    "pykafkad.cli.export": "a subcommand",
+    "pykafkad.cli.record_table": "a subcommand, and Broker.table",
     "pykafkad.cli.groups": "a subcommand",
     "pykafkad.cli.transactions": "a subcommand",
     "pykafkad.cli.acls": "a subcommand",
@@ -254,9 +302,7 @@ NOT_SERVING = {
 }
 
 # Modules that nothing imports yet, with what runs them until then.
-NOT_WIRED = {
-    "pykafkad.raft.replica": "a quorum of several voters, which the simulation of tests/simulation/raft_world.py runs"
-}
+NOT_WIRED: dict[str, str] = {}
 
 
 def _part(name: str) -> str:
@@ -372,6 +418,8 @@ def test_no_module_is_unused() -> None:
     entries = {"pykafkad", "pykafkad.__main__", "pykafkad.pytest_plugin", *COMMANDS.values()}
     imported = {name for module in modules() for name, _, _ in module.imports}
     # Two commands write the type stubs: python -m pykafkad.wire.stub, python -m pykafkad.settings.stub.
+    # Of the lines that client-config prints for clients in Python.
+    entries.add("pykafkad.testing.token_providers")
     entries |= {"pykafkad.wire.stub", "pykafkad.settings.stub"}
     # Type checkers read it, and nothing imports it while running.
     entries.add("pykafkad.log.log_config")

@@ -167,8 +167,8 @@ PLANTS = (
     Plant(
         "read_committed is given what is not decided yet",
         "handlers/fetch.py",
-        "end_offset=log.last_stable_offset if self._read_committed else log.high_watermark",
-        "end_offset=log.high_watermark",
+        "return log.last_stable_offset if self._read_committed else log.high_watermark",
+        "return log.high_watermark",
         FETCH,
     ),
     Plant(

@@ -109,7 +109,7 @@ PLANTS = (
     Plant(
         "a bug of one who waits keeps the others waiting",
         "server/commits.py",
-        "try:\n    then(failure)\nexcept Exception as error:\n    # A bug of one who waited is none of the others'.\n    self._broker.runtime.unexpected(error)",
+        "try:\n    then(failure)\nexcept Exception as error:\n    # A bug of one who waited is none of the others'.\n    self.broker.runtime.unexpected(error)",
         "then(failure)",
         COMMITS,
     ),
