@@ -8,6 +8,7 @@ Only a failure by time is repeated, never a wrong answer. The summary names ever
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -42,6 +43,17 @@ def is_beside_kafka_only(item: pytest.Item) -> bool:
     return callspec is not None and callspec.params.get("broker") == KafkaProcess.name
 
 
+def forgive_left_threads() -> None:
+    """Ignore exceptions of the threads that run now: a late test left them, and its broker may be replaced."""
+    left, hook = set(threading.enumerate()) - {threading.main_thread()}, threading.excepthook
+
+    def forgiving(args: threading.ExceptHookArgs) -> None:
+        if args.thread not in left:
+            hook(args)
+
+    threading.excepthook = forgiving
+
+
 class Repeat:
     """The plug-in: `compat_tests/conftest.py` registers it, and names its session's real Kafka with `use`."""
 
@@ -73,6 +85,7 @@ class Repeat:
             return True
         item.stash[repeated] = True
         item.user_properties.append((TITLE, item.stash[why_late]))
+        forgive_left_threads()
         if beside_kafka_only:
             broker = self.config.stash.get(session_broker, None)
             if broker is not None:
