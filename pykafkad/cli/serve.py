@@ -1,8 +1,6 @@
 """`pykafkad serve`: runs a broker in this process until a signal stops it.
 
-The options are a table. A small loop reads valid command lines, because importing argparse would slow down every start.
-argparse, made from the same table, prints help texts and explains invalid command lines.
-"""
+Its options are a table (`serve_options.py`)."""
 
 from __future__ import annotations
 
@@ -10,6 +8,8 @@ import os
 import sys
 
 from pykafkad import config
+from pykafkad.cli import serve_options
+from pykafkad.cli.serve_options import OPTIONS, Options
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import logs
 from pykafkad.settings import sources
@@ -25,163 +25,7 @@ DESCRIPTION = """Runs a broker that Kafka clients connect to. By default it list
 ./pykafkad-data. Without a property file, a new group starts at once (group.initial.rebalance.delay.ms=0); with one, the
 first rebalance waits as long as Kafka's (3 s). A second SIGINT or SIGTERM stops the broker at once."""
 
-# (option, name of its value in help texts, empty for one without, whether it may be repeated, help)
-OPTIONS = (
-    (
-        "--listen",
-        "HOST:PORT",
-        True,
-        "accept clients at this address instead of those of the setting `listeners`; port 0 takes a free port, `:9092` "
-        "listens on every address (repeatable)",
-    ),
-    (
-        "--brokers",
-        "N",
-        False,
-        "run so many brokers with one controller in this process: the first at the addresses of --listen, each of the "
-        "others one port above the one before it (port 0: each at a free one), each in a folder of its own",
-    ),
-    ("--rack", "NAME", True, "the rack of the first of --brokers, of the second … (repeatable; they begin anew)"),
-    ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, else pykafkad-data)"),
-    (
-        "--memory",
-        "SIZE",
-        False,
-        "keep all data in memory, at most so much (such as 512MB or 2GB); it is lost when the broker stops",
-    ),
-    (
-        "--tls",
-        "",
-        False,
-        "serve the addresses of --listen by TLS, with an authority and certificates made on the fly: tls-ca.pem in the "
-        "data directory is what clients trust",
-    ),
-    (
-        "--topic",
-        "NAME[:PARTITIONS]",
-        True,
-        "create this topic, unless it exists, before the broker serves clients (repeatable)",
-    ),
-    (
-        "--set",
-        "NAME=VALUE",
-        True,
-        "set one of Kafka's broker settings; `pykafkad describe-config` lists them (repeatable)",
-    ),
-    (
-        "--user",
-        "NAME:PASSWORD[:MECHANISM]",
-        True,
-        "let this user log in by SASL, and nobody without a login: by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, or by any "
-        "of them; other users of the machine can see this command line (repeatable)",
-    ),
-    (
-        "--oauth",
-        "CLIENT:SECRET",
-        True,
-        "let this client log in by SASL OAUTHBEARER, and nobody without a login: with a token of an issuer made on the "
-        "fly, whose token end point the readiness line names; for tests (repeatable)",
-    ),
-    (
-        "--oauth-listen",
-        "[HOST:]PORT",
-        False,
-        "serve the issuer of --oauth there (default: a free port of 127.0.0.1)",
-    ),
-    ("--oauth-lifetime", "SECONDS", False, "let tokens of --oauth live so long (default: 3600)"),
-    (
-        "--acl",
-        "ENTRY",
-        True,
-        "let a user do something, as `pykafkad acls add` has it, such as 'alice read topic orders'; what no entry "
-        "allows is denied, except to those of the setting super.users (repeatable)",
-    ),
-    (
-        "--ready-file",
-        "PATH",
-        False,
-        "write the broker's address to this file once it serves every API; before that and after the stop it is absent",
-    ),
-    (
-        "--trace",
-        "FILE",
-        False,
-        "record requests and answers, and write the last of them to this file when the broker stops: .pcap for "
-        "Wireshark, .jsonl with all fields, .txt with a line for each",
-    ),
-    (
-        "--control",
-        "[HOST:]PORT",
-        False,
-        "serve the control API over HTTP there: topics, records, groups, reset, waits, faults, clock, trace, metrics "
-        "for Prometheus; without a host at 127.0.0.1 alone; port 0 takes a free port; needs the extra `control`",
-    ),
-    (
-        "--control-token",
-        "TOKEN",
-        False,
-        "what requests to the control API carry (default: the variable PYKAFKAD_CONTROL_TOKEN, or one that is made and "
-        "printed in the readiness line); other users of the machine can see this command line",
-    ),
-    (
-        "--audit",
-        "FILE",
-        False,
-        "write a line to the end of this file for each request that the authorizer denies: .jsonl for JSON, any other "
-        "name for text, - for standard error",
-    ),
-    (
-        "--tenant",
-        "NAME[=HOST:PORT]",
-        True,
-        "serve a cluster of this name beside others in this process, with everything of its own; without an address at "
-        "a free port of 127.0.0.1; --topic, --user, --acl and --set then begin with NAME: (repeatable)",
-    ),
-    ("--tenant-config", "NAME=FILE", True, "settings of one tenant, before those that all share (repeatable)"),
-    (
-        "--log-level",
-        "LEVEL",
-        False,
-        "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)",
-    ),
-)
-
-
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-class Options:
-    """The parsed command line: `properties` (a path or None) and one attribute per option of `OPTIONS`.
-
-    The attribute of a repeatable option is a list, that of one without a value is empty if it was given.
-    """
-
-    brokers: str | None
-    data: str | None
-    tls: str | None
-    memory: str | None
-    ready_file: str | None
-    trace: str | None
-    audit: str | None
-    log_level: str | None
-    control: str | None
-    control_token: str | None
-    oauth_listen: str | None
-    oauth_lifetime: str | None
-    oauth: list[str]
-    listen: list[str]
-    rack: list[str]
-    topic: list[str]
-    user: list[str]
-    acl: list[str]
-    set: list[str]
-    tenant: list[str]
-    tenant_config: list[str]
-
-    def __init__(self) -> None:
-        self.properties: str | None = None
-        for option, _, repeated, _ in OPTIONS:
-            setattr(self, _attribute(option), [] if repeated else None)
 
 
 def main(arguments: list[str]) -> int:
@@ -189,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
     2: an option or setting is invalid. 1: the broker cannot start now, such as when its port is taken.
     """
-    options = _read(arguments)
+    options = serve_options.read(arguments)
     if options is None:
         from pykafkad.cli import serve_help
 
@@ -460,36 +304,3 @@ def _topic(text: str, settings: config.Settings) -> tuple[str, int]:
     if colon and not (count.isdecimal() and 0 < int(count) <= 1_000_000):
         raise ConfigError(f"--topic {text}: must be NAME or NAME:PARTITIONS with 1 to 1000000 partitions")
     return name, int(count) if colon else settings.num_partitions
-
-
-def _attribute(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
-
-
-def _read(arguments: list[str]) -> Options | None:
-    """Reads `--option value` and `--option=value` without argparse.
-
-    Returns None when the command line is invalid or asks for help: argparse then prints the text.
-    """
-    options = Options()
-    repeated = {option: many for option, _, many, _ in OPTIONS}
-    without_value = {option for option, metavar, _, _ in OPTIONS if not metavar}
-    words = iter(arguments)
-    for word in words:
-        option, equals, value = word.partition("=")
-        if word in without_value:
-            setattr(options, _attribute(option), "")
-        elif option in repeated and option not in without_value:
-            if not equals:
-                value = next(words, "--")
-                if value.startswith("--"):
-                    return None
-            if repeated[option]:
-                getattr(options, _attribute(option)).append(value)
-            else:
-                setattr(options, _attribute(option), value)
-        elif word.startswith("-") or options.properties is not None:
-            return None
-        else:
-            options.properties = word
-    return options

@@ -11,7 +11,8 @@ import gc
 import os
 
 from pykafkad.cli import serve_files
-from pykafkad.cli.serve import Options, Prepared
+from pykafkad.cli.serve import Prepared
+from pykafkad.cli.serve_options import Options
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import run
