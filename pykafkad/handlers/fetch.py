@@ -26,13 +26,16 @@ answer, or answers FENCED_LEADER_EPOCH to a caller that sent an epoch.
 
 Followers read up to the end of what is written, and tell the leader by their offset how far they have got. One that is
 not in the assignment gets UNKNOWN_LEADER_EPOCH, one of an earlier life of its broker (KIP-903) NOT_LEADER_OR_FOLLOWER.
+While the leader's throttle is exceeded (KIP-73), a follower that is not in sync gets no records of throttled
+partitions; they do not count for `min_bytes` either.
 
-Gaps: no preferred read replica; no throttles for replication.
+Gaps: no preferred read replica.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.handlers import fetch_replicas
 from pykafkad.handlers.authorization import may, refusal
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 from pykafkad.handlers.fetch_sessions import (
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
     from pykafkad.handlers.context import Context
     from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.log.partition_log import PartitionLog
-    from pykafkad.metadata.brokers import Broker
 
 _READ_TOPIC, _CLUSTER_ACTION = RULES["Fetch"]
 _Topic = messages.FetchResponse.FetchableTopicResponse
@@ -64,8 +66,6 @@ _FOLLOWERS_SINCE = 11
 _HEAD_BYTES = 20
 _ROW_BYTES = 50
 ISOLATION_LEVELS = (0, _READ_COMMITTED)
-# Errors of callers that do not know the present leader.
-_WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 
 def handle(ctx: Context | ControllerContext, request: messages.FetchRequest) -> object:
@@ -374,6 +374,8 @@ class Fetch:
                             del session.partitions[key]
                             session.partitions[key] = partition
             rows = told
+        if self._follower:
+            self._count_sent(rows)
         topics: list[_Topic] = []
         last: object = None
         for partition, row in rows:
@@ -384,24 +386,12 @@ class Fetch:
             topics[-1].partitions.append(row)
         response = messages.FetchResponse(session_id=session_id, responses=topics)
         if self._ctx.version >= 16:
-            self._add_leaders(response, rows)
+            fetch_replicas.add_leaders(self._ctx, response, rows, with_addresses=not self._follower)
         return response
 
-    def _add_leaders(self, response: messages.FetchResponse, rows: list[tuple[FetchPartition, _Row]]) -> None:
-        """Add the leaders, and their addresses, of partitions whose leader the caller does not know (KIP-951)."""
-        leaders: dict[int, Broker] = {}
-        for partition, row in rows:
-            if row.error_code not in _WITH_LEADER or partition.topic is None:
-                continue
-            leader, epoch, broker = self._ctx.leader_hint(partition.topic, partition.partition)
-            row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
-            # Kafka gives no addresses to followers, which know the brokers of their cluster.
-            if not self._follower and broker is not None:
-                leaders[leader] = broker
-        for node_id, broker in leaders.items():
-            host, port = self._ctx.advertised(node_id)
-            endpoint = messages.FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=broker.rack)
-            response.node_endpoints.append(endpoint)
+    def _count_sent(self, rows: list[tuple[FetchPartition, _Row]]) -> None:
+        found = ((self._log(partition), len(row.records) if row.records else 0) for partition, row in rows)
+        self._ctx.replication.sent([(log, size) for log, size in found if log is not None])
 
     def _log(self, partition: FetchPartition) -> PartitionLog | None:
         if partition.topic is None or self._refusal(partition.topic) != errors.NONE:
@@ -440,7 +430,7 @@ class Fetch:
             raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         if self._follower:
             self._ctx.replication.check_follower(log, self._replica_id, self._replica_epoch, asked)
-        diverging = self._diverging(partition, log)
+        diverging = fetch_replicas.diverging(partition, log)
         row.high_watermark = log.high_watermark
         row.last_stable_offset = log.last_stable_offset
         row.log_start_offset = log.log_start_offset
@@ -457,6 +447,8 @@ class Fetch:
             )
             if limit < 0 and records is not None:
                 raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, f"{limit} bytes cannot be read")
+            if self._follower and records is not None and self._ctx.replication.withholds(log, self._replica_id):
+                records = None
         except errors.KafkaError:
             row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
             raise
@@ -479,16 +471,3 @@ class Fetch:
         if self._follower:
             return log.written_end_offset
         return log.last_stable_offset if self._read_committed else log.high_watermark
-
-    @staticmethod
-    def _diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
-        """(epoch, end offset) at which the caller's log diverges from this one (KIP-595), or None."""
-        asked = partition.last_fetched_epoch
-        if asked < 0:
-            return None
-        epoch, end_offset = log.end_offset_for_epoch(asked)
-        if epoch < 0 or end_offset < 0 or partition.fetch_offset < log.log_start_offset:
-            raise errors.KafkaError(errors.OFFSET_OUT_OF_RANGE)
-        if epoch < asked or end_offset < partition.fetch_offset:
-            return epoch, end_offset
-        return None

@@ -301,6 +301,12 @@ if TYPE_CHECKING:
         def fetched(self, log: PartitionLog, broker: int, offset: int, broker_epoch: int) -> None:
             """A follower has everything below `offset`."""
 
+        def withholds(self, log: PartitionLog, broker: int) -> bool:
+            """Whether a follower gets no records of the partition now (KIP-73)."""
+
+        def sent(self, rows: Iterable[tuple[PartitionLog, int]]) -> None:
+            """A follower is answered: each partition's log, and the size of its records in bytes."""
+
     class TransactionMarkers(Protocol):
         """What writes the ends of transactions into the partitions of this broker."""
 

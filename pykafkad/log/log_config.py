@@ -19,7 +19,9 @@ class LogConfig(Protocol):
     file_delete_delay_ms: int
     flush_messages: int
     flush_ms: int
+    follower_replication_throttled_replicas: tuple[str, ...]
     index_interval_bytes: int
+    leader_replication_throttled_replicas: tuple[str, ...]
     max_compaction_lag_ms: int
     max_message_bytes: int
     message_timestamp_after_max_ms: int

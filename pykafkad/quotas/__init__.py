@@ -6,5 +6,7 @@ in as milliseconds of any clock that does not go back. `Limits` finds the quota 
 `ClientQuota` has the limits of one quota key, as `producer_byte_rate`, and the sensors of its clients. A broker without
 quotas imports none of it.
 
+A `ReplicationThrottle` limits what brokers copy from each other (KIP-73).
+
 Start reading at `client_quota.py`.
 """

@@ -115,7 +115,34 @@ class RateSensor:
                 sample[:] = now_ms, now_ms, 0.0
             total += sample[2]
             oldest = min(oldest, sample[0])
-        elapsed = now_ms - oldest
-        full_windows = elapsed // self._window_ms
+        return total, self._measured_ms(now_ms - oldest)
+
+    def _measured_ms(self, elapsed_ms: float) -> float:
+        """How long samples count for of which the oldest began so long ago."""
+        full_windows = elapsed_ms // self._window_ms
         missing_ms = self._min_measured_ms - full_windows * self._window_ms
-        return total, max(elapsed + max(missing_ms, 0), 1)
+        return max(elapsed_ms + max(missing_ms, 0), 1)
+
+
+class SimpleRateSensor(RateSensor):
+    """What all replicas that share a throttle did of late (KIP-73). Its rate is Kafka's `SimpleRate`: the time that it
+    counts for is at least one window, where client quotas count all windows but one. So a throttle answers sooner to a
+    burst than a client quota does."""
+
+    __slots__ = ()
+
+    def set_bound(self, bound: float | None) -> None:
+        """Change the quota, in units per second; what was recorded stays."""
+        self.bound = bound
+        self.safe = float("inf") if bound is None else bound * self._window_ms / 1000
+
+    def is_exceeded(self, now_ms: float) -> bool:
+        """Whether the rate is above the quota now."""
+        if self.at_most <= self.safe:
+            return False
+        total, measured_ms = self._measure(now_ms)
+        self.at_most = total
+        return self.bound is not None and total / (measured_ms / 1000) > self.bound
+
+    def _measured_ms(self, elapsed_ms: float) -> float:
+        return max(elapsed_ms, self._window_ms)

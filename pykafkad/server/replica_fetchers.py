@@ -36,13 +36,15 @@ _DIGITS = frozenset("0123456789.")
 class _Followed:
     """One partition that is followed. It is not asked for before `paused_until`."""
 
-    __slots__ = ("follower", "leader_epoch", "log", "offsets", "paused_until", "sent")
+    __slots__ = ("follower", "lag", "leader_epoch", "log", "offsets", "paused_until", "sent")
 
     def __init__(self, log: PartitionLog, leader_epoch: int) -> None:
         self.log = log
         self.leader_epoch = leader_epoch
         self.follower: Follower | None = None
         self.paused_until = 0.0
+        self.lag: int | None = None
+        """How many offsets were missing up to the leader's high watermark when records came last; None before."""
         self.sent: tuple[Question, int] | None = None
         """What the leader's session has of the partition: the question and the log's start; None if nothing."""
         self.offsets: dict[int, int] = {}
@@ -162,9 +164,14 @@ class LeaderFetcher:
         now = self._broker.runtime.now
         asked: dict[Key, tuple[_Followed, Question]] = {}
         later: float | None = None
+        throttles = self._broker.replication.throttles
         for followed in self._followed.values():
-            if followed.paused_until > now:
-                later = followed.paused_until if later is None else min(later, followed.paused_until)
+            due = followed.paused_until
+            if due <= now and throttles is not None and throttles.delays(followed.log, followed.lag):
+                # With others to fetch it is looked at again after their answer, as in Kafka.
+                due = self._pause_until()
+            if due > now:
+                later = due if later is None else min(later, due)
                 continue
             question = self._question(followed)
             if question is not None:
@@ -301,6 +308,10 @@ class LeaderFetcher:
         follower_log.append(log, records[: effect.size_bytes], effect.headers, broker.runtime.now_ms)
         self._ended(followed)
         broker.purgatory.touch(log)
+        followed.lag = None
+        throttles = broker.replication.throttles
+        if throttles is not None:
+            throttles.received(log, effect.size_bytes)
 
     def _ended(self, followed: _Followed) -> None:
         log = followed.log
@@ -310,6 +321,8 @@ class LeaderFetcher:
 
     def _watermarks(self, followed: _Followed, effect: follower.TakeWatermarks, _: object) -> None:
         log, broker = followed.log, self._broker
+        if followed.lag is None:
+            followed.lag = max(0, effect.high_watermark - log.end_offset)
         broker.commits.perform(log, log.replica.leader_committed(effect.high_watermark))
         start_offset = min(effect.log_start_offset, log.high_watermark)
         if start_offset > log.log_start_offset:

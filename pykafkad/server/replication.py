@@ -15,11 +15,14 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.replica import ProposeIsr
     from pykafkad.metadata.topics import PartitionState
     from pykafkad.server.broker import Broker
     from pykafkad.server.replica_fetchers import ReplicaFetchers
+    from pykafkad.server.replication_throttles import ReplicationThrottles
 
 _TICK = "look at followers"
 _SEND = "send proposals"
@@ -50,6 +53,7 @@ class Replication:
         self._led: dict[PartitionLog, None] = {}
         """Partitions with followers that this broker leads."""
         self._fetchers: ReplicaFetchers | None = None
+        self._throttles: ReplicationThrottles | None = None
         self._proposals: _Proposals = {}
         self._asking: _Asking | None = None
         self._is_closed = False
@@ -62,6 +66,16 @@ class Replication:
 
             self._fetchers = ReplicaFetchers(self._broker)
         return self._fetchers
+
+    @property
+    def throttles(self) -> ReplicationThrottles | None:
+        """What limits the rate of replication; None on a broker without live settings, which has no limit."""
+        settings = self._broker.settings
+        if self._throttles is None and (settings.dynamic_broker or settings.dynamic_default):
+            from pykafkad.server.replication_throttles import ReplicationThrottles
+
+            self._throttles = ReplicationThrottles(self._broker)
+        return self._throttles
 
     def role_changed(self, log: PartitionLog, state: PartitionState) -> None:
         """The metadata says something new of a partition; its replica knows that already."""
@@ -114,6 +128,17 @@ class Replication:
             # What takes appends without asking must ask from now on.
             log.lead(replica.leader_epoch, sole_replica=False)
             self._broker.forget_topics()
+
+    def withholds(self, log: PartitionLog, broker: int) -> bool:
+        """Whether a follower gets no records of the partition now (KIP-73)."""
+        throttles = self.throttles
+        return throttles is not None and throttles.withholds(log, broker)
+
+    def sent(self, rows: Iterable[tuple[PartitionLog, int]]) -> None:
+        """A follower is answered: each partition's log, and the size of its records in bytes."""
+        throttles = self.throttles
+        if throttles is not None:
+            throttles.sent(rows)
 
     def _plan_tick(self) -> None:
         runtime = self._broker.runtime

@@ -39,6 +39,7 @@ SHARED = {
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "produce_transactional": "Produce with a transactional id",
     "fetch_long": "Fetch for thousands of partitions",
+    "fetch_replicas": "what Fetch tells of a partition's other replicas",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
 }
 

@@ -159,7 +159,7 @@ PLANTS = (
     ),
     Plant(
         "a follower's log that goes on after its epoch ended is not told",
-        "handlers/fetch.py",
+        "handlers/fetch_replicas.py",
         "if epoch < asked or end_offset < partition.fetch_offset:",
         "if epoch < asked:",
         FETCH,

@@ -21,8 +21,8 @@ PLANTS = (
     Plant(
         "a rate is over the time that has passed, however short",
         "quotas/rate_sensor.py",
-        "return total, max(elapsed + max(missing_ms, 0), 1)",
-        "return total, max(elapsed, 1)",
+        "return max(elapsed_ms + max(missing_ms, 0), 1)",
+        "return max(elapsed_ms, 1)",
         RATE,
     ),
     Plant(

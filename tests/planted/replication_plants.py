@@ -9,6 +9,7 @@ FOLLOWER = ("tests/log/test_follower.py",)
 LOG = ("tests/log/test_follower_log.py",)
 CONTROLLER = ("tests/metadata/test_alter_partition.py",)
 BROKERS = ("tests/server/test_replicated_brokers.py",)
+THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_replication_throttle.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
 
 FOUND_BY_SEEDS = (
@@ -35,7 +36,7 @@ FOUND_BY_SEEDS = (
     ),
     Plant(
         "a leader does not tell where the logs part",
-        "handlers/fetch.py",
+        "handlers/fetch_replicas.py",
         "if epoch < asked or end_offset < partition.fetch_offset:",
         "if False:",
         SEEDS,
@@ -85,6 +86,55 @@ FOUND_BY_SEEDS = (
 )
 
 PLANTS = (
+    Plant(
+        "a leader throttles replicas that are in sync",
+        "server/replication_throttles.py",
+        "follower not in log.replica.isr\nand self._is_counted(self._led)",
+        "self._is_counted(self._led)",
+        THROTTLES,
+    ),
+    Plant(
+        "a leader gives a throttled follower its records",
+        "handlers/fetch.py",
+        "if self._follower and records is not None and self._ctx.replication.withholds(log, self._replica_id):",
+        "if False:",
+        THROTTLES,
+    ),
+    Plant(
+        "what a leader sends to throttled followers does not count",
+        "server/replication_throttles.py",
+        "self._led.record(size_bytes, self._now_ms)",
+        "pass",
+        THROTTLES,
+    ),
+    Plant(
+        "a follower fetches above its throttle",
+        "server/replica_fetchers.py",
+        "if due <= now and throttles is not None and throttles.delays(followed.log, followed.lag):",
+        "if False:",
+        THROTTLES,
+    ),
+    Plant(
+        "a follower throttles what it has all of",
+        "server/replication_throttles.py",
+        "(lag is None or lag > 0)\nand self._is_counted(self._followed)",
+        "self._is_counted(self._followed)",
+        THROTTLES,
+    ),
+    Plant(
+        "the throttles of other brokers' replicas count",
+        "quotas/replication_throttle.py",
+        "frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)",
+        "frozenset(int(partition) for partition, broker in pairs)",
+        THROTTLES,
+    ),
+    Plant(
+        "a throttle's rate is that of a client's quota",
+        "quotas/rate_sensor.py",
+        "return max(elapsed_ms, self._window_ms)",
+        "return super()._measured_ms(elapsed_ms)",
+        THROTTLES,
+    ),
     *FOUND_BY_SEEDS,
     Plant(
         "a follower that is fetched anew takes what is above its leader's epoch",

@@ -1,0 +1,56 @@
+"""What the answer to a Fetch says of the other replicas of a partition: where the caller's log diverges from this one,
+and who leads."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.wire import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.fetch_sessions import FetchPartition
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.brokers import Broker
+
+# Errors of callers that do not know the present leader.
+_WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
+
+
+def add_leaders(
+    ctx: Context,
+    response: messages.FetchResponse,
+    rows: Iterable[tuple[FetchPartition, messages.FetchResponse.PartitionData]],
+    *,
+    with_addresses: bool,
+) -> None:
+    """Add the leaders of partitions whose leader the caller does not know (KIP-951). Kafka gives no addresses to
+    followers, which know the brokers of their cluster."""
+    leaders: dict[int, Broker] = {}
+    for partition, row in rows:
+        if row.error_code not in _WITH_LEADER or partition.topic is None:
+            continue
+        leader, epoch, broker = ctx.leader_hint(partition.topic, partition.partition)
+        row.current_leader = messages.FetchResponse.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        if with_addresses and broker is not None:
+            leaders[leader] = broker
+    for node_id, broker in leaders.items():
+        host, port = ctx.advertised(node_id)
+        endpoint = messages.FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=broker.rack)
+        response.node_endpoints.append(endpoint)
+
+
+def diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
+    """(epoch, end offset) at which the caller's log diverges from this one (KIP-595), or None. Raises KafkaError for an
+    offset or epoch that this log does not have."""
+    asked = partition.last_fetched_epoch
+    if asked < 0:
+        return None
+    epoch, end_offset = log.end_offset_for_epoch(asked)
+    if epoch < 0 or end_offset < 0 or partition.fetch_offset < log.log_start_offset:
+        raise errors.KafkaError(errors.OFFSET_OUT_OF_RANGE)
+    if epoch < asked or end_offset < partition.fetch_offset:
+        return epoch, end_offset
+    return None
