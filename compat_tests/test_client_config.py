@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import ssl
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,14 @@ def test_java(shop: Shop, mechanism: str, kafka_jars: Path) -> None:
         "--list",
     ]
     command += ["--bootstrap-server", shop.address, "--command-config", str(shop.file("java", mechanism))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    assert "orders" in done.stdout.split(), done.stderr
+
+
+def test_commands(shop: Shop, mechanism: str) -> None:
+    """Java's as the file of pykafkad's own commands, whose rules for a backslash are Java's."""
+    command = [sys.executable, "-m", "pykafkad", "topics", "-b", shop.address, "list"]
+    command += ["--client-config", str(shop.file("java", mechanism))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert "orders" in done.stdout.split(), done.stderr
 

@@ -147,14 +147,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kerberos_name", [f"kerberos_{name}" for name in names])
 
 
+def _variables(kdc: Kdc) -> dict[str, str]:
+    """Those of a client of the realm."""
+    path = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, **kdc.environment, "PYTHONPATH": path}
+
+
 def _python(kdc: Kdc, *words: str) -> str:
     """What a program in Python prints that has the clients' keytab."""
-    variables = {
-        **os.environ,
-        **kdc.environment,
-        "KRB5_CLIENT_KTNAME": str(kdc.directory / "clients.keytab"),
-        "PYTHONPATH": os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]),
-    }
+    variables = {**_variables(kdc), "KRB5_CLIENT_KTNAME": str(kdc.directory / "clients.keytab")}
     done = subprocess.run(
         [sys.executable, *words], env=variables, capture_output=True, text=True, timeout=LIMIT_SECONDS
     )
@@ -234,6 +235,22 @@ def test_kafka_python(kdc: Kdc, kerberos_name: str, request: pytest.FixtureReque
     """A record there and back; its library finds the keytab in KRB5_CLIENT_KTNAME."""
     guarded: Guarded = request.getfixturevalue(kerberos_name)
     _python(kdc, "-c", THERE_AND_BACK, guarded.bootstraps["GUARDED"], _principal("alice"))
+
+
+@pytest.mark.parametrize("client", ["java", "librdkafka"])
+def test_commands(kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, tmp_path: Path, client: str) -> None:
+    """pykafkad's own, with the lines of client-config; a keytab without the key is told in one sentence."""
+    guarded: Guarded = request.getfixturevalue(kerberos_name)
+    keytab, file = str(kdc.directory / "clients.keytab"), tmp_path / "client.properties"
+    words = ["--for", client, "--keytab", keytab, "--user", _principal("alice"), "--mechanism", "gssapi"]
+    file.write_text(_python(kdc, "-m", "pykafkad", "client-config", "-b", guarded.bootstraps["GUARDED"], *words))
+    command = ["-m", "pykafkad", "topics", "-b", guarded.bootstraps["GUARDED"], "--client-config", str(file)]
+    _python(kdc, *command, "create", f"by-commands-{client}")
+    assert f"by-commands-{client}" in _python(kdc, *command, "list")
+    file.write_text(file.read_text().replace(keytab, str(tmp_path / "nothing")))
+    done = subprocess.run([sys.executable, *command, "list"], env=_variables(kdc),
+                          capture_output=True, text=True, timeout=LIMIT_SECONDS)  # fmt: skip
+    assert done.returncode == 1 and "the login by GSSAPI as a client of kafka@localhost can't begin: " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import os
 import re
 
 from pykafkad import errors
-from pykafkad.cli import client_properties, extras
-from pykafkad.cli.login import Login
+from pykafkad.cli import client_login, client_properties, extras
 from pykafkad.cli.output import Failure
 from pykafkad.cli.reach import reach
 from pykafkad.errors import GROUP_ID_NOT_FOUND, UNSUPPORTED_VERSION
@@ -23,7 +22,6 @@ TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 5_000
 RETRIES = 25
 RETRY_DELAY_S = 0.2
-LOGIN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CLIENT_ID = "pykafkad-cli"
 OFFSET_MAX = 2**63 - 1
 BOOTSTRAP_VARIABLE = "PYKAFKAD_BOOTSTRAP"
@@ -113,24 +111,20 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     security = client_properties.read(options.client_config)
     protocol = str(security.get("security_protocol", ""))
-    is_by_token = bool(security.pop(client_properties.BY_TOKEN, False))
     rules = None
     if protocol.endswith("SSL"):
         from pykafkad.cli import tls
 
         rules = security["ssl_context"] = tls.context(security, options.client_config)
-    with_login = protocol.startswith("SASL")
-    mechanism = security["sasl_mechanism"] if with_login and is_by_token else None
     try:
-        if mechanism is not None:
-            _log_in_by_token(str(mechanism))
-        reach(bootstrap, rules, _login_at(security) if with_login else None)
-        yield {
-            "bootstrap_servers": bootstrap,
-            "client_id": CLIENT_ID,
-            "bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS,
-            **security,
-        }
+        with client_login.logging_in(security) as login_at:
+            reach(bootstrap, rules, login_at)
+            yield {
+                "bootstrap_servers": bootstrap,
+                "client_id": CLIENT_ID,
+                "bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS,
+                **security,
+            }
     except kafka.errors.KafkaTimeoutError as error:
         if "bootstrap" in str(error):
             how = f" by {protocol}" if protocol else " (does it want TLS or a login? see --client-config)"
@@ -144,37 +138,6 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise Failure(describe_error(error)) from None
     except ValueError as error:
         raise Failure(str(error), 2) from None
-    finally:
-        if mechanism is not None:
-            _log_in_by_password(str(mechanism))
-
-
-def _log_in_by_token(mechanism: str) -> None:
-    """Have kafka-python log in by delegation tokens, until `_log_in_by_password`."""
-    from kafka.net.sasl import register_sasl_mechanism
-
-    from pykafkad.cli.token_scram import TokenScram
-
-    register_sasl_mechanism(mechanism, TokenScram, overwrite=True)
-
-
-def _log_in_by_password(mechanism: str) -> None:
-    from kafka.net.sasl import register_sasl_mechanism
-    from kafka.net.sasl.scram import SaslMechanismScram
-
-    register_sasl_mechanism(mechanism, SaslMechanismScram, overwrite=True)
-
-
-def _login_at(security: dict[str, Any]) -> Callable[[str], Login]:
-    """How commands log in at a host by the options of `client_properties.read`, in kafka-python's own words."""
-    from kafka.net.sasl import get_sasl_mechanism
-
-    user, mechanism = security["sasl_plain_username"], security["sasl_mechanism"]
-    if mechanism not in LOGIN_MECHANISMS:
-        raise Failure(f"sasl.mechanism must be one of {', '.join(LOGIN_MECHANISMS)}, not {mechanism}", 2)
-    if "sasl_plain_password" not in security:
-        raise Failure(f"the login of {user} needs sasl.password, or sasl.jaas.config", 2)
-    return lambda host: Login(user, mechanism, get_sasl_mechanism(mechanism)(host=host, **security))
 
 
 def describe_error(error: BaseException) -> str:

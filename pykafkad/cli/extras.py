@@ -15,6 +15,7 @@ PACKAGES = {
     "rich.table": ("rich", 0, "cli"),
     "cryptography.x509": ("cryptography", 0, "tls"),
     "jwt": ("pyjwt", 0, "oauth"),
+    "gssapi": ("gssapi", 0, "gssapi"),
     "avro.schema": ("avro", 0, "registry"),
     "jsonschema.validators": ("jsonschema", 0, "registry"),
     "waitress": ("waitress", 0, "control"),
@@ -29,8 +30,9 @@ def missing(module: str) -> str | None:
     remedy = f"pip install 'pykafkad[{extra}]'"
     try:
         version = getattr(importlib.import_module(module), "__version__", None)
-    except (ImportError, TypeError) as error:
-        # protobuf's generated code raises TypeError when the installed protobuf is too new for it.
+    except (ImportError, OSError, TypeError) as error:
+        # protobuf's generated code raises TypeError when the installed protobuf is too new for it, and gssapi OSError
+        # without the system's library.
         if isinstance(error, ModuleNotFoundError):
             return f"the package {project} is not installed; {remedy}"
         return f"the package {project} cannot be imported ({error}); {remedy}"

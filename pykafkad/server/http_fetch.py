@@ -1,8 +1,5 @@
-"""Gets what stands at an address by HTTP or HTTPS, beside the loop, within a time that counts for all of it.
-
-The timeout of Python's library counts for each read, so a server that sends a byte now and then would hold the thread
-for hours. Here every connection, handshake and read gets what is left of the time.
-"""
+"""Gets what stands at an address by HTTP or HTTPS, beside the loop, within a time that counts for all of it: the
+timeout of Python's library counts for each read alone."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ OFFERED = ("pykafkad.testing", "pykafkad.pytest_plugin")
 
 # Names that the package itself does not use, each with the reason why it is there all the same.
 EXCEPTIONS = {
-    "is_authenticated": "kafka-python asks it of a login",
     "ManualClock": "the clock of tests, beside the real one so that both keep the same promises",
     "emit": "called by the standard logging",
     "getbuf": "called by the server library",

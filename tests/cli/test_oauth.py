@@ -19,8 +19,8 @@ import jwt
 import pytest
 
 from pykafkad.cli import oauth, serve
+from pykafkad.cli.token_source import TokenSource
 from pykafkad.errors import ConfigError
-from pykafkad.testing.token_providers import TokenSource
 from pykafkad.testing.waits import until
 from pykafkad.wire import messages
 from tests.cli.test_users import Client
@@ -32,8 +32,8 @@ SECRET = "hunter2:+% x"
 class Served:
     """A broker as a process with an issuer."""
 
-    def __init__(self, *options: str) -> None:
-        words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", "--memory", "32MB"]
+    def __init__(self, *options: str, listen: tuple[str, ...] = ("--listen", "localhost:0")) -> None:
+        words = [sys.executable, "-m", "pykafkad", "serve", *listen, "--memory", "32MB"]
         self.process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()

@@ -11,6 +11,8 @@ ISSUER = ("tests/issuer/test_application.py",)
 SERVE = ("tests/cli/test_oauth.py",)
 LINES = ("tests/cli/test_client_config.py",)
 COMMANDS = ("tests/cli/test_login.py",)
+TOKENS = ("tests/cli/test_token_login.py",)
+TICKETS = ("tests/cli/test_kerberos_login.py",)
 
 PLANTS = (
     Plant(
@@ -169,10 +171,45 @@ PLANTS = (
     ),
     Plant(
         "a token is used until it has ended",
-        "testing/token_providers.py",
+        "cli/token_source.py",
         "(1 - LEFT)",
         "1",
         SERVE,
+    ),
+    Plant(
+        "an issuer on this machine is asked through a proxy",
+        "cli/token_source.py",
+        'request.ProxyHandler({} if is_local(urlsplit(self._url).hostname or "") else None)',
+        "request.ProxyHandler()",
+        TOKENS,
+    ),
+    Plant(
+        "no proxy is asked for an issuer elsewhere",
+        "cli/token_source.py",
+        'request.ProxyHandler({} if is_local(urlsplit(self._url).hostname or "") else None)',
+        "request.ProxyHandler({})",
+        TOKENS,
+    ),
+    Plant(
+        "a secret goes to wherever an issuer sends one",
+        "cli/token_source.py",
+        "request.UnknownHandler(),",
+        "request.UnknownHandler(), request.HTTPRedirectHandler(),",
+        TOKENS,
+    ),
+    Plant(
+        "a command takes what another broker offers",
+        "cli/kerberos_login.py",
+        "offered = self._context.unwrap(auth_bytes).message",
+        "offered = auth_bytes",
+        TICKETS,
+    ),
+    Plant(
+        "a command replaces the tickets of its user",
+        "cli/kerberos_login.py",
+        '"ccache": "MEMORY:pykafkad"',
+        '"ccache": "FILE:/tmp/krb5cc"',
+        TICKETS,
     ),
     Plant(
         "kafkajs is told to log in by Kerberos",
@@ -197,8 +234,8 @@ PLANTS = (
     ),
     Plant(
         "commands log in by tokens for ever",
-        "cli/client.py",
-        "_log_in_by_password(str(mechanism))",
+        "cli/client_login.py",
+        "register_sasl_mechanism(mechanism, usual, overwrite=True)",
         "pass",
         COMMANDS,
     ),
