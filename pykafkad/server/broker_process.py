@@ -1,8 +1,7 @@
 """A process that is a broker alone (`process.roles=broker`): it observes the metadata quorum of other processes, is
 registered with their active controller, and asks that for every change of the metadata.
 
-Gaps: it reaches the controllers in plain text only, and speaks the newest version of each API that both Kafka 4.3 and
-pykafkad have, without asking which versions a controller has."""
+Gaps: it reaches the controllers in plain text only."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ class ControllerLink:
         self._is_closed = False
 
     def send(self, request: Any, then: Then, seconds: float = FORWARD_SECONDS) -> None:
-        """Send a request; `then` is called once, in a later turn, with the answer, or with TIMED_OUT when it has looked
-        for an active controller for so long."""
+        """Send a request; `then` is called once, in a later turn, with the answer, with TIMED_OUT when it has looked
+        for an active controller for so long, or with a `Failure` that is final."""
         if self._is_closed or len(self._waiting) >= MAX_WAITING:
             self._runtime.call_later(0.0, lambda: then(TIMED_OUT))
             return
@@ -154,7 +154,7 @@ class ControllerLink:
 
     def _ended(self, peer: Peer, pending: _Pending, outcome: Any) -> None:
         failed = type(outcome) is Failure
-        if not failed and not _is_not_controller(outcome):
+        if outcome.is_final if failed else not _is_not_controller(outcome):
             pending.then(outcome)
             return
         if failed and peer is self._peer:
@@ -173,6 +173,11 @@ def _is_not_controller(answer: Any) -> bool:
     if not hasattr(answer, "error_code"):
         rows = answer.topics if hasattr(answer, "topics") else answer.responses
     return any(row.error_code == errors.NOT_CONTROLLER for row in rows)
+
+
+def _code(failure: Failure) -> int:
+    """What is answered for a request that the active controller did not answer."""
+    return errors.UNSUPPORTED_VERSION if failure.is_final else errors.REQUEST_TIMED_OUT
 
 
 class ControllerChannel(RuntimeNode):
@@ -241,7 +246,8 @@ class ControllerChannel(RuntimeNode):
 
         def then(outcome: Any) -> None:
             if type(outcome) is Failure:
-                self._runtime.replies.refuse(token, errors.REQUEST_TIMED_OUT)
+                final = errors.UNKNOWN_SERVER_ERROR
+                self._runtime.replies.refuse(token, final if outcome.is_final else errors.REQUEST_TIMED_OUT)
             elif outcome.error_code == errors.UNSUPPORTED_VERSION:
                 # The client connects anew, and learns which versions this controller has.
                 self._runtime.replies.abandon(token, "the controller does not know this version")
@@ -293,13 +299,13 @@ class ControllerChannel(RuntimeNode):
             if type(outcome) is not Failure:
                 self._runtime.replies.reply(token, outcome)
             elif type(token) is ReplyToken:
-                self._runtime.replies.refuse(token, errors.REQUEST_TIMED_OUT)
+                self._runtime.replies.refuse(token, _code(outcome))
             elif hasattr(token, "abandon"):
-                token.abandon("the active controller was not reached in time")
+                token.abandon(outcome.reason if outcome.is_final else "the active controller was not reached in time")
             elif token is not None:
                 failed = messages.response_class(messages.record_type(type(request)))()
                 if hasattr(failed, "error_code"):
-                    failed.error_code = errors.REQUEST_TIMED_OUT
+                    failed.error_code = _code(outcome)
                 token.deliver(failed)
 
         self._link.send(request, then)

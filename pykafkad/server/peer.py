@@ -1,9 +1,10 @@
 """An outgoing connection: requests go to another node, and each comes back as its answer or as a failure.
 
-A `Peer` connects when it has something to send. It numbers the requests, has at most so many of them on the wire and in
-its queue, and gives up those that are not answered in time. After a connection that failed it waits before it tries
-again, longer each time and never for exactly as long as others do. It is deterministic: sockets, time and chance are
-its runtime's."""
+A `Peer` connects when it has something to send. It begins each connection with a greeting (`peer_greeting.py`), which
+asks for the versions of the other side's APIs; each request then goes in the newest version that both sides know. It
+numbers the requests, has at most so many of them on the wire and in its queue, and gives up those that are not answered
+in time. After a connection that failed it waits before it tries again, longer each time and never for exactly as long
+as others do. It is deterministic: sockets, time and chance are its runtime's."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from struct import Struct, error as StructError
 
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
+from pykafkad.server import peer_greeting
 from pykafkad.server.connection import Connection
 from pykafkad.server.frame_buffers import FrameBuffers
+from pykafkad.server.peer_greeting import Greeting
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -21,13 +24,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pykafkad.handlers.table import Api
     from pykafkad.server.connection import Chunk
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
 
-Failure = namedtuple("Failure", ("reason",))
-Failure.__doc__ = """What a request comes back as when it has no answer."""
+Failure = namedtuple("Failure", ("reason", "is_final"), defaults=(False,))
+Failure.__doc__ = """What a request comes back as when it has no answer. It `is_final` where another attempt at the same
+node would come to the same: the node has no version of the API that this one knows."""
 
 DISCONNECTED = Failure("disconnected")
 """The connection ended before the answer came: whether the request was served is not known."""
@@ -63,28 +68,20 @@ and the size of an answer. The defaults are those of Kafka's clients."""
 
 
 class _Request:
-    """One request on its way."""
+    """One request on its way. `then` is None for those of the greeting."""
 
-    __slots__ = ("chunks", "correlation_id", "deadline", "response", "tagged", "then", "version")
+    __slots__ = ("correlation_id", "deadline", "message", "row", "tagged", "then", "version")
 
-    def __init__(
-        self,
-        correlation_id: int,
-        deadline: float,
-        then: Then,
-        version: int,
-        response: type[messages.Struct],
-        tagged: bool,
-        chunks: list[Chunk],
-    ) -> None:
-        self.correlation_id = correlation_id
+    def __init__(self, row: Api, message: messages.Struct, deadline: float, then: Then | None) -> None:
+        self.row = row
+        self.message: messages.Struct | None = message
+        """None when it has left."""
         self.deadline = deadline
         self.then = then
-        self.version = version
-        self.response = response
-        self.tagged = tagged
+        self.correlation_id = 0
+        self.version = 0
+        self.tagged = False
         """Whether the answer's header has tagged fields."""
-        self.chunks = chunks
 
 
 class Peer:
@@ -98,8 +95,13 @@ class Peer:
         self._client_id = client_id
         self._limits = limits
         self._connection: Connection | None = None
-        self._is_connected = False
+        self._greeting: Greeting | None = None
+        """That of the connection; None before it is connected."""
+        self._is_ready = False
+        """Whether the greeting is over."""
         self._is_closed = False
+        self._lacking: set[int] = set()
+        """The keys of the APIs of which it was logged that the other side lacks them."""
         self._failures = 0
         """How many connections have failed since one was connected."""
         self._last_correlation_id = 0
@@ -112,30 +114,21 @@ class Peer:
         return f"Peer({self.host}:{self.port}, {len(self._in_flight)} in flight, {len(self._queued)} queued)"
 
     def send(self, request: messages.Struct, then: Then) -> None:
-        """Send a request, in the newest version of its API that this broker has."""
+        """Send a request, in the newest version of its API that both sides have."""
         if self._is_closed or len(self._queued) >= self._limits.max_queued:
             self._end(then, REFUSED)
             return
-        self._last_correlation_id = self._last_correlation_id % 0x7FFFFFFF + 1
-        deadline = self._runtime.now + self._limits.request_timeout_ms / 1000
-        correlation_id = self._last_correlation_id
-        key = messages.record_type(type(request))
-        row = table.by_key(key)
-        assert row is not None and row.max_version is not None, f"{type(request).__name__} is no request of this broker"
-        version = row.max_version
-        flexible_from = messages.flexible_from(type(request))
-        flexible = flexible_from is not None and version >= flexible_from
-        chunks: list[Chunk] = [frames.start_request(key, version, correlation_id, self._client_id, flexible)]
-        messages.encoder(type(request), version)(request, chunks)
-        frames.finish_frame(chunks)
-        tagged = flexible and not row.has_untagged_response
-        response = messages.response_class(key)
-        self._queued.append(_Request(correlation_id, deadline, then, version, response, tagged, chunks))
+        self._queued.append(self._request(request, then))
         self._plan_deadline()
-        if self._is_connected:
+        if self._is_ready:
             self._send_queued()
         elif self._connection is None and not self._failures:
             self._connect()
+
+    def _request(self, message: messages.Struct, then: Then | None) -> _Request:
+        row = table.by_key(messages.record_type(type(message)))
+        assert row is not None and row.max_version is not None, f"{type(message).__name__} is no request of this broker"
+        return _Request(row, message, self._runtime.now + self._limits.request_timeout_ms / 1000, then)
 
     def close(self) -> None:
         """Send nothing more; what is on its way is disconnected."""
@@ -161,17 +154,30 @@ class Peer:
 
     def connected(self, connection: Connection) -> None:
         """The connection attempt came through."""
-        self._failures = 0
-        self._is_connected = True
         self._runtime.timers.cancel((self, _CONNECT))
-        self._send_queued()
+        self._greeting = Greeting()
+        self._greet()
+
+    def _greet(self) -> None:
+        """Send the next request of the greeting, or what is queued when it is over."""
+        greeting = self._greeting
+        assert greeting is not None
+        asked = greeting.next()
+        if asked is None:
+            self._failures = 0
+            self._is_ready = True
+            self._send_queued()
+            return
+        message, version = asked
+        self._write(self._request(message, None), version)
+        self._plan_deadline()
 
     def lost(self, connection: Connection, was_closed_here: bool) -> None:
         """The connection, or the attempt, ended."""
         if connection is not self._connection:
             return
-        self._connection = None
-        self._is_connected = False
+        self._connection = self._greeting = None
+        self._is_ready = False
         timers, now = self._runtime.timers, self._runtime.now
         timers.cancel((self, _CONNECT))
         self._runtime.logs.debug("server", "peer-disconnected", peer=connection.peer, reason=connection.close_reason)
@@ -196,13 +202,48 @@ class Peer:
     # --- requests and answers -------------------------------------------------------------------------------------
 
     def _send_queued(self) -> None:
-        connection = self._connection
-        assert connection is not None
+        greeting = self._greeting
+        assert greeting is not None
         while self._queued and len(self._in_flight) < self._limits.max_in_flight:
             request = self._queued.popleft()
-            self._in_flight.append(request)
-            connection.put(request.chunks)
-            request.chunks = []
+            version = greeting.version(request.row)
+            if version is None:
+                self._end(request.then, self._lacks(request.row, greeting))
+                continue
+            try:
+                self._write(request, version)
+            except ProtocolError as error:
+                # It says something for which the version of the other side has no field.
+                reason = f"{self.host}:{self.port} has no version of {request.row.name} for this request: {error}"
+                self._runtime.logs.warning("server", "request-not-sent", reason=reason)
+                self._end(request.then, Failure(reason, True))
+        self._plan_deadline()
+
+    def _lacks(self, row: Api, greeting: Greeting) -> Failure:
+        failure = Failure(f"{self.host}:{self.port} {greeting.lack(row)}", True)
+        if row.key not in self._lacking:
+            self._lacking.add(row.key)
+            self._runtime.logs.warning(
+                "server", "peer-lacks-api", peer=f"{self.host}:{self.port}", reason=failure.reason
+            )
+        return failure
+
+    def _write(self, request: _Request, version: int) -> None:
+        """Put a request on the wire. Raises ProtocolError for one that cannot be said in that version."""
+        connection, message, row = self._connection, request.message, request.row
+        assert connection is not None and message is not None
+        flexible_from = messages.flexible_from(type(message))
+        flexible = flexible_from is not None and version >= flexible_from
+        correlation_id = self._last_correlation_id % 0x7FFFFFFF + 1
+        chunks: list[Chunk] = [frames.start_request(row.key, version, correlation_id, self._client_id, flexible)]
+        messages.encoder(type(message), version)(message, chunks)
+        frames.finish_frame(chunks)
+        self._last_correlation_id = request.correlation_id = correlation_id
+        request.version = version
+        request.tagged = flexible and not row.has_untagged_response
+        request.message = None
+        self._in_flight.append(request)
+        connection.put(chunks)
 
     def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
         """A frame came: the answer to the oldest request on the wire."""
@@ -216,14 +257,24 @@ class Peer:
                 raise ProtocolError(f"an answer to {correlation_id}, where {request.correlation_id} was next")
             _, position = frames.read_response_header(frame, request.tagged)
             # A copy: what the answer holds of the frame must outlive the buffer.
-            answer, _ = messages.decoder(request.response, request.version)(memoryview(bytes(frame)), position)
+            data = memoryview(bytes(frame))
+            version = request.version
+            if request.then is None:
+                version = peer_greeting.answer_version(request.row.key, version, data[position:])
+            answer, _ = messages.decoder(messages.response_class(request.row.key), version)(data, position)
+            self._in_flight.popleft()
+            if request.then is None:
+                assert self._greeting is not None
+                self._greeting.answered(answer)
         except (ProtocolError, StructError) as error:
             connection.close(f"not understood: {error}")
             return
-        self._in_flight.popleft()
         self._plan_deadline()
-        self._end(request.then, answer)
-        self._send_queued()
+        if request.then is None:
+            self._greet()
+        else:
+            self._end(request.then, answer)
+            self._send_queued()
 
     def overtaken(self, connection: Connection) -> None:
         """Nothing waits on this side of a connection."""
@@ -261,19 +312,21 @@ class Peer:
         self._plan_deadline()
 
     def _plan_deadline(self) -> None:
-        """Requests have their deadlines in the order of their sending."""
-        first = self._in_flight[0] if self._in_flight else self._queued[0] if self._queued else None
-        if first is None:
-            self._runtime.timers.cancel((self, _DEADLINE))
+        """Requests have their deadlines in the order of their sending; those of a greeting come before older ones."""
+        oldest = [each[0].deadline for each in (self._in_flight, self._queued) if each]
+        if oldest:
+            self._runtime.timers.set((self, _DEADLINE), min(oldest))
         else:
-            self._runtime.timers.set((self, _DEADLINE), first.deadline)
+            self._runtime.timers.cancel((self, _DEADLINE))
 
     def _fail_queued(self, failure: Failure) -> None:
         while self._queued:
             self._end(self._queued.popleft().then, failure)
 
-    def _end(self, then: Then, outcome: object) -> None:
-        """Tell it at the end of the turn, never inside the call of whoever sends."""
+    def _end(self, then: Then | None, outcome: object) -> None:
+        """Tell it at the end of the turn, never inside the call of whoever sends. Nobody waits for a greeting."""
+        if then is None:
+            return
         if not self._ended:
             self._runtime.timers.set((self, _DELIVER), self._runtime.now)
         self._ended.append((then, outcome))

@@ -48,7 +48,8 @@ class _Member:
             self._look_up()
 
     def _ended(self, peer: Peer, outcome: object, then: Then) -> None:
-        if type(outcome) is Failure and peer is self.peer and not _is_digits(self.host):
+        failed = type(outcome) is Failure and not outcome.is_final
+        if failed and peer is self.peer and not _is_digits(self.host):
             self.peer = None
             peer.close()
         then(outcome)

@@ -288,11 +288,21 @@ class LeaderFetcher:
         log, machine = followed.log, followed.follower
         if self._followed.get(log) is not followed or machine is None or log.closed or log.offline is not None:
             # The partition has another leader or epoch by now, or is gone.
+            self._forget_told(log)
             return
         diverging = row.diverging_epoch.epoch, row.diverging_epoch.end_offset
+        if question != machine.question() or diverging[0] >= 0:
+            # Watermarks count only where the logs are one.
+            self._forget_told(log)
         # Records that were decoded are a view; slices of files go out only.
         records: Any = row.records
         self._perform(followed, machine.answered(question, row, records, diverging), records)
+
+    def _forget_told(self, log: PartitionLog) -> None:
+        """An answer about a partition that is followed is not used: the leader must say again what it has said there,
+        such as a high watermark that does not change any more. Only a new session makes it."""
+        if log in self._followed:
+            self._session_epoch = 0
 
     def _perform(self, followed: _Followed, effects: Iterable[object], records: memoryview | None = None) -> None:
         log = followed.log

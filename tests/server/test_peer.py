@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Limits, Peer, Peers
+from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Failure, Limits, Peer, Peers
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import frames, messages
 from tests.simulation.cluster import Cluster
@@ -14,6 +14,19 @@ from tests.simulation.echo import EchoNode
 from tests.simulation.network import Link
 
 ADDRESS = ("b", 9092)
+
+
+class RecordedLogs:
+    """Keeps the warnings."""
+
+    def __init__(self):
+        self.warnings = []
+
+    def warning(self, package, event, **fields):
+        self.warnings.append((event, fields))
+
+    def debug(self, package, event, **fields):
+        """Nobody looks at them."""
 
 
 @pytest.fixture
@@ -233,17 +246,128 @@ def test_a_connection_that_cannot_be_waited_for_is_tried_again(cluster, call):
     assert told(outcomes) == [b"1"] and len(calls) == call + 2
 
 
+def test_the_versions_are_asked_for_once_for_each_connection(cluster):
+    """The node of today may be another release than that of yesterday."""
+    echo = serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    for number in range(3):
+        ask(peer, number, outcomes)
+    cluster.run(1.0)
+    assert echo.asked_in == [4] and echo.heard_in == [2, 2, 2]
+    echo.ranges = {36: (0, 1)}
+    cluster.network.reset("a", "b")
+    cluster.run(2.0)
+    ask(peer, 3, outcomes)
+    cluster.run(3.0)
+    assert echo.asked_in == [4, 4] and echo.heard_in == [2, 2, 2, 1]
+    assert told(outcomes) == [b"0", b"1", b"2", b"3"]
+
+
+def test_nothing_is_sent_before_the_versions_are_known(cluster):
+    """Not what comes while they are asked for, either."""
+    cluster.network.set_usual_link(Link(delay=0.1))
+    echo = serving(cluster)
+    peer, outcomes = peer_of(cluster), []
+    ask(peer, 1, outcomes)
+    cluster.run(0.35)
+    assert echo.asked_in == [4]
+    ask(peer, 2, outcomes)
+    cluster.run(0.39)
+    assert not echo.heard
+    cluster.run(1.0)
+    assert told(outcomes) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("knows", [0, 2, 3])
+def test_an_older_node_is_asked_for_its_versions_as_it_understands(cluster, knows):
+    """It answers a version that it does not know in version 0, with those of ApiVersions."""
+    echo = serving(cluster, knows=knows)
+    peer, outcomes = peer_of(cluster), []
+    ask(peer, 1, outcomes)
+    cluster.run(1.0)
+    assert echo.asked_in == [4, knows] and told(outcomes) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "reason"),
+    [
+        ({18: (0, 4)}, "b:9092 does not answer SaslAuthenticate"),
+        ({36: (3, 5)}, "b:9092 answers SaslAuthenticate in the versions 3-5, and this node asks in 0-2"),
+    ],
+)
+def test_an_api_without_a_common_version_is_said_to_be_lacking(cluster, ranges, reason):
+    """At once, for each request, over a connection that stays. The log names it once."""
+    echo = serving(cluster, ranges=ranges)
+    logs = RecordedLogs()
+    cluster.runtimes["a"].logs = logs
+    peer, outcomes = peer_of(cluster), []
+    for number in range(12):
+        ask(peer, number, outcomes)
+    cluster.run(1.0)
+    assert outcomes == [Failure(reason, is_final=True)] * 12 and not echo.heard
+    assert logs.warnings == [("peer-lacks-api", {"peer": "b:9092", "reason": reason})]
+    assert len(echo.socket_server) == 1
+
+
+def test_a_request_that_an_older_version_cannot_say_fails_alone(cluster):
+    """No field of it is left out in silence."""
+    echo = serving(cluster, ranges={36: (0, 2), 57: (0, 0)})
+    peer, outcomes = peer_of(cluster), []
+    cluster.runtimes["a"].begin_turn()
+    # A dry run, which version 0 does not know.
+    peer.send(messages.UpdateFeaturesRequest(validate_only=True), outcomes.append)
+    ask(peer, 1, outcomes)
+    cluster.run(1.0)
+    assert outcomes[0].is_final and "b:9092 has no version of UpdateFeatures for this request" in outcomes[0].reason
+    assert told(outcomes)[1:] == [b"1"] and echo.heard == [b"1"]
+
+
+@pytest.mark.parametrize("error_code", [35, 42, 0])
+def test_a_node_that_does_not_tell_its_versions_gets_no_request(cluster, error_code):
+    """Whatever it says instead; and the next attempt comes after a pause that grows."""
+    echo = serving(cluster)
+    told_versions = messages.ApiVersionsResponse(error_code=error_code)
+
+    def refuse(correlation_id, version):
+        chunks = [frames.start_response(correlation_id, False)]
+        messages.encoder(messages.ApiVersionsResponse, 0)(told_versions, chunks)
+        frames.finish_frame(chunks)
+        return chunks
+
+    echo._tell_versions = refuse
+    peer, outcomes = peer_of(cluster, backoff_ms=100, backoff_max_ms=400, request_timeout_ms=3000), []
+    ask(peer, 1, outcomes)
+    cluster.run(5.0)
+    assert outcomes == [TIMED_OUT] and not echo.heard
+    assert 6 <= len(echo.asked_in) <= 12
+
+
+def test_a_greeting_without_an_answer_ends_its_connection(cluster):
+    """What waits behind it is not kept longer than it may be."""
+    echo = serving(cluster)
+    echo._tell_versions = lambda correlation_id, version: []
+    peer, outcomes = peer_of(cluster, request_timeout_ms=500, backoff_ms=100_000, backoff_max_ms=100_000), []
+    ask(peer, 1, outcomes)
+    cluster.run(0.49)
+    assert not outcomes and len(echo.socket_server) == 1
+    cluster.run(0.7)
+    assert outcomes == [TIMED_OUT] and not len(echo.socket_server)
+
+
 def test_through_real_sockets():
     """The same between two reactors of this process, where nothing is simulated but the turns' order."""
     from tests.server.echo import EchoNode as RealEcho
 
     def answer(connection, payload):
-        _, _, correlation_id, _, position = frames.read_request_header(memoryview(payload), {36: 2})
-        request, _ = messages.decoder(messages.SaslAuthenticateRequest, 2)(memoryview(payload), position)
-        chunks = [frames.start_response(correlation_id, True)]
-        messages.encoder(messages.SaslAuthenticateResponse, 2)(
-            messages.SaslAuthenticateResponse(auth_bytes=request.auth_bytes), chunks
-        )
+        key, version, correlation_id, _, position = frames.read_request_header(memoryview(payload), {36: 2, 18: 3})
+        if key == 18:
+            known = messages.ApiVersionsResponse.ApiVersion(api_key=36, min_version=0, max_version=2)
+            response = messages.ApiVersionsResponse(api_keys=[known])
+        else:
+            request, _ = messages.decoder(messages.SaslAuthenticateRequest, 2)(memoryview(payload), position)
+            response = messages.SaslAuthenticateResponse(auth_bytes=request.auth_bytes)
+        chunks = [frames.start_response(correlation_id, key == 36)]
+        messages.encoder(type(response), version)(response, chunks)
         frames.finish_frame(chunks)
         return b"".join(chunks)
 
