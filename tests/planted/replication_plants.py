@@ -8,6 +8,7 @@ SEEDS = ("tests/simulation/test_replication_seeds.py",)
 FOLLOWER = ("tests/log/test_follower.py",)
 LOG = ("tests/log/test_follower_log.py",)
 CONTROLLER = ("tests/metadata/test_alter_partition.py",)
+LOSSES = ("tests/simulation/test_replication_losses.py",)
 BROKERS = ("tests/server/test_replicated_brokers.py",)
 THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_replication_throttle.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
@@ -68,6 +69,20 @@ FOUND_BY_SEEDS = (
         "if self.election == UNCLEAN:\n    for replica in self.replicas:",
         "if True:\n    for replica in self.replicas:",
         SEEDS,
+    ),
+    Plant(
+        "the last known leader leads although another replica has everything",
+        "metadata/partition_changes.py",
+        "self._elr_kept and not source and",
+        "self._elr_kept and",
+        LOSSES,
+    ),
+    Plant(
+        "who stops uncleanly stays an eligible leader",
+        "metadata/partition_changes.py",
+        "if replica not in self.isr and replica != self.lost",
+        "if replica not in self.isr",
+        LOSSES,
     ),
     Plant(
         "consumers read what is not committed",

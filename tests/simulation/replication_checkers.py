@@ -14,8 +14,13 @@ class Violation(AssertionError):
 class Checkers:
     """Looks at all brokers that run. `look` may be called at any time; it looks at what is new."""
 
-    def __init__(self, world):
+    def __init__(self, world, losses=None, on_loss=lambda place, offset: None):
+        """`losses` knows which committed records may be lost. `on_loss` is told of those behind an offset."""
         self.world = world
+        self.losses = losses
+        self._on_loss = on_loss
+        self.lost = {}
+        """(topic, partition) to (offset, epoch): behind the offset, records of earlier epochs are gone."""
         self.leaders = {}
         """(topic, partition, epoch) to the broker that leads in it."""
         self.committed = {}
@@ -50,6 +55,8 @@ class Checkers:
             compared = 0
         elif epoch == before_epoch and high_watermark < before and replica.role == LEADER:
             raise Violation(f"{place} at {node.node_id}: its high watermark falls from {before} to {high_watermark}")
+        if replica.role == LEADER and self.losses is not None:
+            self._take_loss(log, place, epoch)
         if replica.role == LEADER and (place, epoch) not in self._known_leaders(place, epoch):
             self.elections += 1
             if log.written_end_offset < self.ends.get(place, 0) and not log.writes_under_way:
@@ -62,11 +69,25 @@ class Checkers:
             compared = min(compared, log.written_end_offset)
         if high_watermark > compared:
             self._compare(node, log, place, compared, high_watermark)
-            if replica.role == LEADER:
+            if replica.role == LEADER and epoch >= self.lost.get(place, (0, 0))[1]:
                 self.ends[place] = max(self.ends.get(place, 0), high_watermark)
         self._seen[node.node_id, place] = (
             node.incarnation, epoch, high_watermark, log.written_end_offset, high_watermark,
         )  # fmt: skip
+
+    def _take_loss(self, log, place, epoch):
+        """Forget what an election without any replica that is known to have everything has lost."""
+        since = self.losses.taken(place, epoch)
+        if since is None:
+            return
+        later = [start for each, start in log.epochs.entries if each >= since]
+        offset = min([*later, log.written_end_offset])
+        if offset < self.ends.get(place, 0):
+            self.lost[place] = min(offset, self.lost.get(place, (offset, 0))[0]), since
+            self.ends[place] = offset
+            committed = self.committed[place]
+            self.committed[place] = {base: found for base, found in committed.items() if found[1] <= offset}
+            self._on_loss(place, offset)
 
     def _known_leaders(self, place, epoch):
         known = self.__dict__.setdefault("_leaderships", set())
@@ -78,7 +99,11 @@ class Checkers:
     def _compare(self, node, log, place, start, end):
         """The batches of a log from `start` up to its high watermark are those that all others have there."""
         committed = self.committed.setdefault(place, {})
+        cut, epoch = self.lost.get(place, (0, 0))
         for found in batches(log, max(start, log.log_start_offset), end):
+            if found[1] > cut and found[2] < epoch:
+                # This replica has not cut its log yet.
+                continue
             known = committed.setdefault(found[0], found)
             if known != found:
                 raise Violation(f"{place} at {node.node_id}: {found} is committed where {known} was")

@@ -120,7 +120,18 @@ class Producer:
         self.sent = 0
         self.failures = 0
         self.is_stopped = False
+        self._lost = (1 << 62, 0)
         self._next()
+
+    def forget(self, offset):
+        """What was sent so far and got an offset from this one on need not be there any more."""
+        self._lost = min(offset, self._lost[0]), self.sent
+        for each in [each for each in self.acknowledged if each >= offset]:
+            del self.acknowledged[each]
+
+    def is_forgotten(self, offset, value):
+        """Whether what `value` says of this offset means nothing."""
+        return offset >= self._lost[0] and int(value.split()[-1]) <= self._lost[1]
 
     def _next(self):
         if self.is_stopped:
@@ -138,6 +149,10 @@ class Producer:
         if isinstance(answer, messages.ProduceResponse):
             row = answer.responses[0].partition_responses[0]
             if row.error_code == errors.NONE:
+                if self.is_forgotten(row.base_offset, value):
+                    # An answer that was on its way for long.
+                    self._later()
+                    return
                 assert row.base_offset not in self.acknowledged, f"offset {row.base_offset} is given out twice"
                 self.acknowledged[row.base_offset] = value
                 self._later()

@@ -1,7 +1,7 @@
 """A world of brokers whose faults are drawn from a seed: a swarm of some kinds, healing, then a look at everything.
 
-One machine of a run loses power, between two moments at which all replicas have everything: what is acknowledged with
-acks=all is in two page caches, and not on two devices."""
+One machine of a run loses power: what is acknowledged with acks=all is in two page caches, and not on two devices. What
+may be lost with it is in `replication_losses.py`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ from pykafkad.wire import messages
 from tests.simulation.network import Link
 from tests.simulation.replication_checkers import Checkers, Violation
 from tests.simulation.replication_clients import Clients, Producer, records_of
+from tests.simulation.replication_losses import Losses
 from tests.simulation.replication_world import CONTROLLER, World
 
 SECONDS = 25.0
 HEALING_SECONDS = 60.0
 LOOK_SECONDS = 0.05
+PENDING_SECONDS = 0.001
+"""Between two looks while a loss is possible: nothing can be committed after it in that time."""
 FAULTS = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 
 
 class FaultyWorld(World):
     """`run_all` raises when something does not hold. `without` names faults that do not happen."""
 
+    losses = None
+
     def __init__(self, seed, without=()):
         super().__init__(seed, brokers=3, **{"unclean.leader.election.enable": "false"})
         chance = self.chance
         self.faults = [each for each in chance.sample(FAULTS, chance.randint(2, 6)) if each not in without]
         self.happened = dict.fromkeys(FAULTS, 0)
-        self.checkers = Checkers(self)
+        self.losses = Losses(self)
+        self.checkers = Checkers(self, self.losses, self._lost)
         self.may_lose_power = True
         self.is_healing = False
         self.problem = None
@@ -37,13 +43,17 @@ class FaultyWorld(World):
         self.clients = Clients(self)
         places = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
         self.producers = [Producer(self.clients, *place, pause=chance.choice([0.02, 0.1])) for place in places]
-        self.readers = [Reader(self.clients, self.checkers, *place) for place in places]
+        self.readers = [Reader(self.clients, each) for each in self.producers]
 
     def run_all(self):
         """Faults for a while, then none, then a look at what is left."""
-        self._look()
+        self.look()
         self._fault()
         self.run(SECONDS)
+        self.finish()
+
+    def finish(self):
+        """The faults end, and everything is checked."""
         self.heal()
         self.run(HEALING_SECONDS, holds=self.is_settled)
         if not self.is_settled():
@@ -64,11 +74,27 @@ class FaultyWorld(World):
         """Something does not hold; the run ends with its next look."""
         self.problem = self.problem or text
 
-    def _look(self):
+    def look(self):
+        """Check what holds at any time, from now on."""
         if self.problem:
             raise Violation(self.problem)
         self.checkers.look()
-        self.cluster.network.at(self.now + LOOK_SECONDS, self._look)
+        seconds = PENDING_SECONDS if self.losses.are_pending() else LOOK_SECONDS
+        self.cluster.network.at(self.now + seconds, self.look)
+
+    def record_committed(self, record, offset, epoch):
+        super().record_committed(record, offset, epoch)
+        if self.losses is not None:
+            self.losses.record_committed(record.value)
+
+    def stopped_uncleanly(self, node_id, *, power):
+        self.losses.stopped_uncleanly(node_id, power=power)
+
+    def _lost(self, place, offset):
+        """Clients need not find again what they know from behind an offset."""
+        for each in (*self.producers, *self.readers):
+            if (each.topic, each.index) == place:
+                each.forget(offset)
 
     # --- faults -----------------------------------------------------------------------------------------------------
 
@@ -277,15 +303,21 @@ assert tuple(sorted(_FAULTS)) == tuple(sorted(FAULTS)) and CONTROLLER
 
 
 class Reader:
-    """Reads a partition again and again, at any broker: what it sees at an offset is seen there ever after."""
+    """Reads what a producer writes again and again, at any broker: what it sees at an offset is seen there ever
+    after."""
 
-    def __init__(self, clients, checkers, topic, index):
+    def __init__(self, clients, producer):
         self.clients, self.world = clients, clients.world
-        self.checkers = checkers
-        self.topic, self.index = topic, index
+        self.producer = producer
+        self.topic, self.index = producer.topic, producer.index
         self.seen = {}
         self.offset = 0
         self._next()
+
+    def forget(self, offset):
+        """What was read from this offset on is there no more."""
+        self.seen = {each: value for each, value in self.seen.items() if each < offset}
+        self.offset = min(self.offset, offset)
 
     def _next(self):
         chance, world = self.world.chance, self.world
@@ -300,6 +332,8 @@ class Reader:
             row = answer.responses[0].partitions[0]
             if not row.error_code:
                 for offset, value in records_of(row.records, self.offset):
+                    if self.producer.is_forgotten(offset, value):
+                        continue
                     if self.seen.setdefault(offset, value) != value:
                         self.world.fail(
                             f"{self.topic}-{self.index}: {value} is read at {offset}, and {self.seen[offset]} was"

@@ -179,6 +179,7 @@ class BrokerNode:
         self.disk.kill()
         if power:
             self.disk.lose_power(self.world.chance)
+        self.world.stopped_uncleanly(self.node_id, power=power)
 
     def stop(self):
         """A clean stop."""
@@ -278,6 +279,9 @@ class World:
         for node in getattr(self, "nodes", {}).values():
             if node.is_running and node.broker.serving:
                 node.link.tell()
+
+    def stopped_uncleanly(self, node_id, *, power):
+        """A broker was killed, or its machine lost power."""
 
     def later(self, call):
         """After the time that a message takes."""

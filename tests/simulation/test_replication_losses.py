@@ -1,0 +1,108 @@
+"""What a loss of power may cost, and what not: the last known leader of KIP-966 comes back with less."""
+
+import pytest
+
+from pykafkad.metadata.partition_changes import RECOVERED, RECOVERING
+from tests.simulation.replication_checkers import Violation
+from tests.simulation.replication_faults import FAULTS, FaultyWorld
+
+PLACE = ("b", 1)
+
+
+@pytest.fixture
+def world():
+    """Producers write to all partitions, and nothing fails but what a test does. ("b", 1) is on brokers 2 and 3."""
+    made = FaultyWorld(1, FAULTS)
+    made.look()
+    made.run(1.5)
+    return made
+
+
+def ends(world):
+    """What broker 2 knows as committed, and the end of its log."""
+    log = world.log(2, *PLACE)
+    return log.high_watermark, log.written_end_offset
+
+
+def unsynced_power_loss(world, node):
+    """The machine keeps what was synced, which of these logs is nothing."""
+
+    class Nothing:
+        def randrange(self, start, stop):
+            return start
+
+    world.chance, chance = Nothing(), world.chance
+    node.kill(power=True)
+    world.chance = chance
+
+
+def test_the_last_known_leader_comes_back_with_less_than_was_committed(world):
+    """Both replicas stopped uncleanly, the leader without power: nobody is known to have everything."""
+    world.nodes[3].kill()
+    world.run(8.0, holds=lambda: world.state(*PLACE).isr == (2,))
+    committed, _ = ends(world)
+    assert committed > 10
+    unsynced_power_loss(world, world.nodes[2])
+    world.run(8.0, holds=lambda: world.state(*PLACE).leader < 0)
+    assert world.state(*PLACE).elr == (2, 3) and world.state(*PLACE).last_known_elr == (2,)
+    world.nodes[3].start()
+    world.run(3.0)
+    assert world.state(*PLACE).leader < 0, "it may have lost records, too, and is not the last known leader"
+    world.nodes[2].start()
+    assert world.state(*PLACE).leader == 2 and world.state(*PLACE).leader_recovery_state == RECOVERING
+    world.run(8.0, holds=lambda: len(world.state(*PLACE).isr) == 2)
+    assert world.state(*PLACE).leader_recovery_state == RECOVERED
+    world.run(1.0)
+    world.finish()
+    assert list(world.checkers.lost) == [PLACE] and world.checkers.lost[PLACE][0] == 0
+    assert world.losses.unclean_elections == world.losses.losses == 1
+
+
+def test_a_killed_leader_comes_back_with_everything(world):
+    """Both replicas stopped uncleanly, none without power: the last known leader lost nothing."""
+    world.nodes[3].kill()
+    world.run(8.0, holds=lambda: world.state(*PLACE).isr == (2,))
+    world.nodes[2].kill()
+    world.run(8.0, holds=lambda: world.state(*PLACE).leader < 0)
+    world.nodes[3].start()
+    world.nodes[2].start()
+    assert world.state(*PLACE).leader_recovery_state == RECOVERING
+    world.finish()
+    assert not world.checkers.lost and not world.losses.losses
+
+
+def test_a_leader_without_power_loses_nothing_while_another_replica_has_it(world):
+    """Its follower takes over."""
+    unsynced_power_loss(world, world.nodes[2])
+    world.run(8.0, holds=lambda: world.state(*PLACE).leader == 3)
+    world.nodes[2].start()
+    world.finish()
+    assert not world.checkers.lost and not world.losses.unclean_elections
+
+
+def test_a_stopped_replica_with_everything_is_waited_for(world):
+    """A clean stop loses nothing: who stopped so leads when it is back, and the last known leader does not."""
+    world.nodes[3].stop()
+    world.run(8.0, holds=lambda: world.state(*PLACE).isr == (2,))
+    unsynced_power_loss(world, world.nodes[2])
+    world.run(8.0, holds=lambda: world.state(*PLACE).leader < 0)
+    world.nodes[2].start()
+    world.run(3.0)
+    assert world.state(*PLACE).leader < 0 and world.state(*PLACE).elr == (3,)
+    world.nodes[3].start()
+    world.run(1.0)
+    assert world.state(*PLACE).leader == 3
+    world.finish()
+    assert not world.checkers.lost and not world.losses.unclean_elections
+
+
+def test_a_loss_that_is_not_allowed_is_noticed(world):
+    """A leader that forgets what it had, and goes on as if it had lost nothing."""
+    world.losses.stopped_uncleanly = lambda node_id, power: None
+    world.nodes[3].kill()
+    world.run(8.0, holds=lambda: world.state(*PLACE).isr == (2,))
+    unsynced_power_loss(world, world.nodes[2])
+    world.nodes[3].start()
+    world.nodes[2].start()
+    with pytest.raises(Violation, match="2 leads in epoch 2 and ends at 0, where .* is committed"):
+        world.finish()
