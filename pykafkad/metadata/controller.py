@@ -236,6 +236,12 @@ class Controller:
 
         return _finish(event.token, *(yield from elections.elect(self.image, self.settings, event)))
 
+    def _elect_by_itself(self, event: events.ElectByItself) -> Steps:
+        from pykafkad.metadata import elections
+
+        records = yield from elections.elect_by_itself(self.image, self.settings, event.election)
+        return _finish(event.token, records, len(records))
+
     def _assign_replicas(self, event: events.AssignReplicasToDirs) -> Effects:
         from pykafkad.metadata import directories
 
@@ -405,6 +411,7 @@ _STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.AlterPartition: Controller._alter_partition,
     events.AlterPartitionReassignments: Controller._alter_reassignments,
     events.ElectLeaders: Controller._elect_leaders,
+    events.ElectByItself: Controller._elect_by_itself,
     events.AssignReplicasToDirs: Controller._assign_replicas,
     events.AssignReplicas: Controller._assign_replicas_of_request,
     events.ChangeLogDirs: Controller._change_log_dirs,

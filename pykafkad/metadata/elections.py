@@ -1,15 +1,16 @@
-"""ElectLeaders in the controller (KIP-183, KIP-460).
+"""ElectLeaders in the controller (KIP-183, KIP-460), and the elections that it begins by itself.
 
 A preferred election makes the first replica the leader. An unclean election makes a replica that is not in sync the
 leader when no replica in sync is available."""
 
 from __future__ import annotations
 
-from pykafkad import errors
+from pykafkad import config, errors
 from pykafkad.errors import KafkaError
 from pykafkad.metadata import record_codec
 from pykafkad.metadata.creation import TOO_LARGE
-from pykafkad.metadata.image import Image
+from pykafkad.metadata.events import MAX_ELECTIONS_PER_CHANGE
+from pykafkad.metadata.image import TYPE_TOPIC, Image
 from pykafkad.metadata.partition_changes import PREFERRED, UNCLEAN, PartitionChange
 from pykafkad.metadata.topics import NO_LEADER
 from pykafkad.wire import messages
@@ -85,6 +86,32 @@ def _elect_one(image: Image, settings: Settings, election: str, name: str, index
             raise KafkaError(errors.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
         raise KafkaError(errors.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
     return record
+
+
+def elect_by_itself(image: Image, settings: Settings, election: str) -> Generator[None, None, list[StoredRecord]]:
+    """Returns the records of at most MAX_ELECTIONS_PER_CHANGE elections, and yields between topics.
+
+    PREFERRED is for partitions that another than their first replica leads, UNCLEAN for those without a leader whose
+    topic has unclean.leader.election.enable. Where the election is not possible yet, nothing changes."""
+    records: list[StoredRecord] = []
+    for topic in list(image.topics.values()):
+        yield
+        topic_settings = None
+        for state in topic.partitions:
+            if state.leader == state.replicas[0] if election == PREFERRED else state.leader != NO_LEADER:
+                continue
+            if topic_settings is None:
+                topic_settings = config.topic_settings(settings, image.configs(TYPE_TOPIC, topic.name))
+            if election == UNCLEAN and not topic_settings.unclean_leader_election_enable:
+                break
+            change = PartitionChange(image, settings, topic, state, topic_settings)
+            change.election = election
+            record = change.record()
+            if record is not None:
+                records.append(record)
+                if len(records) == MAX_ELECTIONS_PER_CHANGE:
+                    return records
+    return records
 
 
 def refused(

@@ -262,6 +262,21 @@ class ElectLeaders:
         self.version = version
 
 
+MAX_ELECTIONS_PER_CHANGE = 1000
+"""Those of `ElectByItself`, as in Kafka's controller: what is left is elected in a change of its own."""
+
+
+class ElectByItself:
+    """The controller elects leaders where that is due. `election` is PREFERRED or UNCLEAN of `partition_changes.py`.
+    The token is told of how many partitions."""
+
+    __slots__ = ("election", "token")
+
+    def __init__(self, token: object, election: str) -> None:
+        self.token = token
+        self.election = election
+
+
 class AssignReplicasToDirs:
     """A broker placed replicas in directories. `replicas` maps (topic id, partition) to the directory's 16-byte id."""
 

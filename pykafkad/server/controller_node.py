@@ -14,7 +14,7 @@ from pykafkad.handlers.controller_context import ControllerContext, ControllerRe
 from pykafkad.handlers.table import CONTROLLER_LISTENER
 from pykafkad.metadata import events, quorum, quorum_states, record_codec, voters
 from pykafkad.metadata.controller import Controller
-from pykafkad.server import listeners
+from pykafkad.server import listeners, periodic_elections
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.metadata_log import MetadataLog
 from pykafkad.server.offload import Offload
@@ -281,12 +281,13 @@ class ControllerNode(RuntimeNode):
                 self.submit(events.FenceBroker(other.id, other.epoch))
 
     def begin_serving(self) -> None:
-        """From now on snapshots of the metadata are made."""
+        """From now on snapshots of the metadata are made, and leaders elected from time to time."""
         self.metadata_log.snapshots.begin()
         if self.settings.delegation_token_secret_key:
             from pykafkad.server.token_expiry import TokenExpiry
 
             TokenExpiry(self).begin()
+        periodic_elections.begin(self)
         self.serving = True
 
     def finish_work(self) -> None:

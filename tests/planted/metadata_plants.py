@@ -11,6 +11,7 @@ IMAGE = ("tests/metadata/test_image.py", "tests/metadata/test_replay.py")
 SNAPSHOTS = ("tests/metadata/test_snapshots.py",)
 BROKERS = ("tests/metadata/test_registrations.py", "tests/metadata/test_controller.py")
 REASSIGNMENTS = ("tests/metadata/test_reassignments.py",)
+ELECTIONS = ("tests/server/test_periodic_elections.py",)
 CODEC = ("tests/metadata/test_record_codec.py",)
 
 PLANTS = (
@@ -303,5 +304,27 @@ PLANTS = (
         "elif level < current and upgrade_type == UPGRADE:",
         "elif False:",
         ("tests/handlers/test_update_features.py",),
+    ),
+    # Elections that the controller begins by itself.
+    Plant(
+        "leaders never go back to the preferred replica",
+        "metadata/elections.py",
+        "if state.leader == state.replicas[0] if election == PREFERRED else state.leader != NO_LEADER:\n                continue",
+        "if state.leader != NO_LEADER:\n                continue",
+        ELECTIONS,
+    ),
+    Plant(
+        "the controller elects uncleanly where the topic does not allow it",
+        "metadata/elections.py",
+        "if election == UNCLEAN and not topic_settings.unclean_leader_election_enable:",
+        "if False:",
+        ELECTIONS,
+    ),
+    Plant(
+        "what one change of leaders leaves is not elected in the same check",
+        "server/periodic_elections.py",
+        "if count == MAX_ELECTIONS_PER_CHANGE:",
+        "if False:",
+        ELECTIONS,
     ),
 )
