@@ -119,6 +119,8 @@ class WireTrace:
         self._fast_paths: tuple[dict[int, FastPath], dict[int, FastPath]] = ({}, {})
         self._flexible = frames.flexible_versions()
         self._max_versions = {row.key: row.max_version for row in table.ROWS if row.max_version is not None}
+        self.frame_bytes: int | None = None if before is None else before.frame_bytes
+        """The most that is kept of one request or answer; None: `FRAME_BYTES`."""
         self.dropped = 0
         """How many exchanges the ring has lost to newer ones."""
 
@@ -216,7 +218,7 @@ class WireTrace:
         if key in trace_secrets.KEYS:
             self._keep_request(exchange, bytes(view[start:end]))
         else:
-            exchange.request = bytes(view[start : min(end, start + FRAME_BYTES)])
+            exchange.request = bytes(view[start : min(end, start + (self.frame_bytes or FRAME_BYTES))])
         return exchange
 
     def answered(self, connection: Connection, context: ServedContext, chunks: list[Chunk]) -> None:
@@ -250,20 +252,21 @@ class WireTrace:
         if key in trace_secrets.KEYS:
             whole = trace_secrets.without(whole, key, version, False, self._flexible)
         exchange.request_bytes = len(whole)
-        exchange.request = whole[:FRAME_BYTES]
+        exchange.request = whole[: self.frame_bytes or FRAME_BYTES]
 
     def _end(self, exchange: _Open, chunks: list[Chunk]) -> None:
         exchange.ended = self._clock.now()
         key, version, _ = exchange.head
         # Secrets are found in a whole answer only.
         may_have_secrets = key in trace_secrets.KEYS
-        whole, size = _start_of(chunks, None if may_have_secrets else FRAME_BYTES + 4)
+        most = self.frame_bytes or FRAME_BYTES
+        whole, size = _start_of(chunks, None if may_have_secrets else most + 4)
         answer = whole[4:]
         exchange.answer_bytes = size - 4
         if may_have_secrets:
             answer = trace_secrets.without(answer, key, version, True, self._flexible)
             exchange.answer_bytes = len(answer)
-        exchange.answer = answer[:FRAME_BYTES]
+        exchange.answer = answer[:most]
         self._ring_bytes += len(exchange.answer)
         if self._ring_bytes > RING_BYTES:
             self._make_room()

@@ -217,9 +217,15 @@ class BrokerLoop:
 
     # --- the trace ----------------------------------------------------------------------------------------------------
 
-    def start_trace(self) -> None:
-        """Record requests and answers from now on; fine if that is so already."""
-        self.call(self._record)
+    def start_trace(self, frame_bytes: int | None = None) -> None:
+        """Record requests and answers from now on, of each at most so many bytes; fine if that is so already."""
+
+        def record() -> None:
+            self._record()
+            if self._trace is not None and frame_bytes is not None:
+                self._trace.frame_bytes = frame_bytes
+
+        self.call(record)
 
     def _record(self) -> None:
         from pykafkad.server.trace import WireTrace

@@ -143,9 +143,9 @@ class ChildBroker:
         self._ahead_seconds = self._ask("advance_clock", {"seconds": seconds})
         return self._ahead_seconds
 
-    def start_trace(self) -> None:
+    def start_trace(self, frame_bytes: int | None = None) -> None:
         """See `EmbeddedBroker.start_trace`."""
-        self._ask("start_trace", {})
+        self._ask("start_trace", {"frame_bytes": frame_bytes})
         self._is_traced = True
 
     def stop_trace(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import errors
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow
 
+    from pykafkad.testing.deliveries import Deliveries, Read
     from pykafkad.testing.lint import Finding
     from pykafkad.testing.traces import Trace
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
         def advance_clock(self, seconds: float) -> float: ...
 
-        def start_trace(self) -> None: ...
+        def start_trace(self, frame_bytes: int | None = None) -> None: ...
 
         def stop_trace(self) -> None: ...
 
@@ -311,10 +312,34 @@ class Operations:
 
     # --- the trace ----------------------------------------------------------------------------------------------------
 
-    def trace(self) -> Trace:
+    def trace(self, frame_bytes: int | None = None) -> Trace:
         """Record the requests of clients and their answers from now on, also over restarts: what was recorded
-        (`pykafkad.testing.traces`). Without it nothing is recorded, and nothing costs time."""
-        return self.recorded().start()
+        (`pykafkad.testing.traces`). Without it nothing is recorded, and nothing costs time. Of each request and answer
+        at most `frame_bytes` are kept, 32 KiB without it."""
+        return self.recorded().start(frame_bytes)
+
+    def deliveries(self, topic: str) -> Deliveries:
+        """What the trace shows of a topic: the records that producers were told are written, and those that
+        consumers were sent (`pykafkad.testing.deliveries`). Raises ValueError for a trace that is not whole."""
+        from pykafkad.testing import deliveries
+
+        exchanges, lost = self.recorded().whole()
+        return deliveries.follow(topic, topics.topic_id(self._asked, topic), exchanges, lost)
+
+    def assert_none_lost(self, topic: str, read: Iterable[Read] | None = None, *, group: str | None = None) -> None:
+        """Every record that a producer was told is written was read: by each group and each consumer without one that
+        the trace shows, by that `group`, or among what the test's program has `read` (values, pairs of partition and
+        offset, or `Record`s). Raises AssertionError, which names partitions, offsets, keys and clients."""
+        self.deliveries(topic).assert_none_lost(read, group=group)
+
+    def assert_none_doubled(self, topic: str, read: Iterable[Read] | None = None, *, group: str | None = None) -> None:
+        """No record was read twice, and none that was sent again was written twice; else as `assert_none_lost`."""
+        self.deliveries(topic).assert_none_doubled(read, group=group)
+
+    def assert_order_kept(self, topic: str, read: Iterable[Read] | None = None, *, group: str | None = None) -> None:
+        """The records of each partition were written in the order in which each client sent them first, and read in
+        the order of their offsets; else as `assert_none_lost`."""
+        self.deliveries(topic).assert_order_kept(read, group=group)
 
     def lint(self) -> list[Finding]:
         """What the trace shows of habits of clients that cost, or that will not work for long

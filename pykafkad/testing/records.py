@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pykafkad import errors
 from pykafkad.testing import topics
 from pykafkad.testing.partitioner import partition_of
 from pykafkad.testing.wire_client import Refused, WireClient
 from pykafkad.wire import messages
-from pykafkad.wire.batch import build_batch, parse_header
+from pykafkad.wire.batch import BatchHeader, build_batch, parse_header
 from pykafkad.wire.records import iterate_records
 
 Text = str | bytes
@@ -282,10 +282,28 @@ def _fetch(
     row = answer.responses[0].partitions[0]
     if row.error_code:
         raise Refused(f"records of {topic}-{partition}", row.error_code)
-    content = row.records if row.records is not None else b""
+    found = []
+    next_position = None
+    for header, view in answered_batches(row):
+        for each in iterate_records(view, header) if view is not None else ():
+            if each.offset >= position:
+                found.append(
+                    Record(topic, partition, each.offset, each.timestamp_ms, each.key, each.value, tuple(each.headers))
+                )
+                if len(found) == needed:
+                    return found, each.offset + 1
+        next_position = header.end_offset
+    if next_position is None:
+        raise Refused(f"records of {topic}-{partition} from {position}", errors.UNKNOWN_SERVER_ERROR, "there were none")
+    return found, next_position
+
+
+def answered_batches(row: messages.FetchResponse.PartitionData) -> Iterator[tuple[BatchHeader, memoryview | None]]:
+    """The whole batches that a Fetch has answered for a partition: the header of each, and its bytes, or None where a
+    consumer leaves it out: control batches, and what the answer says is of aborted transactions."""
+    content: Any = row.records if row.records is not None else b""
     ignored = sorted(row.aborted_transactions or (), key=lambda each: each.first_offset)
     aborting: set[int] = set()
-    found = []
     at = 0
     while len(content) - at >= 61:
         view = memoryview(content)[at:]
@@ -297,17 +315,7 @@ def _fetch(
             aborting.add(ignored.pop(0).producer_id)
         if header.is_control:
             aborting.discard(header.producer_id)
-        elif not (header.is_transactional and header.producer_id in aborting):
-            for each in iterate_records(view, header):
-                if each.offset >= position:
-                    found.append(
-                        Record(
-                            topic, partition, each.offset, each.timestamp_ms, each.key, each.value, tuple(each.headers)
-                        )
-                    )
-                    if len(found) == needed:
-                        return found, each.offset + 1
-        next_position = header.end_offset
-    if not at:
-        raise Refused(f"records of {topic}-{partition} from {position}", errors.UNKNOWN_SERVER_ERROR, "there were none")
-    return found, next_position
+            yield header, None
+        else:
+            is_left_out = header.is_transactional and header.producer_id in aborting
+            yield header, None if is_left_out else view[: header.size_bytes]

@@ -86,6 +86,14 @@ def partition_counts(client: WireClient, names: list[str] | None = None) -> dict
     }
 
 
+def topic_id(client: WireClient, name: str) -> bytes | None:
+    """The id of a topic; None where there is none of that name."""
+    request = messages.DescribeTopicPartitionsRequest
+    answer = client.ask("DescribeTopicPartitions", topics=[request.TopicRequest(name=name)])
+    found: bytes = answer.topics[0].topic_id
+    return None if answer.topics[0].error_code else found
+
+
 def offsets(
     client: WireClient, partitions: list[Partition], timestamp: int, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[Partition, int]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _FRAMES = ("request", "answer")
 
+MOST_FRAME_BYTES = 16 * 1024 * 1024
+"""A trace keeps no more of all requests and answers together."""
+
 
 class Trace:
     """What a broker has recorded since `Broker.trace`, at most 10 000 requests and 16 MiB; the oldest go first.
@@ -28,11 +31,17 @@ class Trace:
     def __init__(self, running: Running) -> None:
         self._running = running
         self.is_on = False
+        # The number of the first request since the trace began or was cleared.
+        self._first: int | None = None
 
-    def start(self) -> Trace:
-        """Record from now on; the trace itself."""
-        self._running.start_trace()
+    def start(self, frame_bytes: int | None = None) -> Trace:
+        """Record from now on, of each request and answer at most so many bytes; the trace itself."""
+        if frame_bytes is not None and not (type(frame_bytes) is int and 0 < frame_bytes <= MOST_FRAME_BYTES):
+            raise ValueError(f"frame_bytes: {frame_bytes!r} is no number from 1 to {MOST_FRAME_BYTES}")
+        self._running.start_trace(frame_bytes)
         self.is_on = True
+        if self._first is None:
+            self._first = self._running.traced(0)[2]
         return self
 
     def stop(self) -> None:
@@ -43,6 +52,7 @@ class Trace:
     def clear(self) -> None:
         """Forget what was recorded."""
         self._running.clear_trace()
+        self._first = self._running.traced(0)[2]
 
     def __enter__(self) -> Trace:
         return self
@@ -89,6 +99,14 @@ class Trace:
     def exchanges(self) -> list[Exchange]:
         """The requests and answers as bytes."""
         return self._exchanges()
+
+    def whole(self) -> tuple[list[Exchange], int]:
+        """The same, and how many have been lost to newer ones since the trace began or was cleared. Raises RuntimeError
+        if it never began."""
+        if self._first is None:
+            raise RuntimeError("nothing was recorded: call broker.trace() before the clients start")
+        exchanges, _, first = self._some(None)
+        return exchanges, first - self._first
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: `.pcap` for Wireshark, `.jsonl` with all fields, `.txt` with a line for each request.

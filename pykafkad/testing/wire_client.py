@@ -31,6 +31,7 @@ VERSIONS = {
     "ShareGroupDescribe": 1,
     "DescribeTransactions": 0,
     "ListTransactions": 0,
+    "DescribeTopicPartitions": 0,
 }
 """The version of each request that is sent here: the last that names topics where a later one has their ids."""
 

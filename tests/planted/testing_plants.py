@@ -8,7 +8,44 @@ FAULTS = ("tests/testing/test_faults.py",)
 BROKER = ("tests/testing/test_broker.py",)
 WAITS = ("tests/testing/test_waits.py",)
 
+DELIVERIES = ("tests/testing/test_deliveries.py",)
+
 PLANTS = (
+    Plant(
+        "a record that an idempotent producer was told of twice is two",
+        "testing/deliveries.py",
+        "if row.place not in known:",
+        "if True:",
+        DELIVERIES,
+    ),
+    Plant(
+        "records of an aborted transaction are expected",
+        "testing/deliveries.py",
+        "told if request.committed else []",
+        "told",
+        DELIVERIES,
+    ),
+    Plant(
+        "a record that is sent again stands at its last turn",
+        "testing/deliveries.py",
+        "turn = unresolved.popleft()",
+        "unresolved.popleft()\n                turn = self._turn\n                self._turn += 1",
+        DELIVERIES,
+    ),
+    Plant(
+        "records before the offset that a consumer asked for count as read",
+        "testing/deliveries.py",
+        "if each.offset >= position",
+        "if True",
+        DELIVERIES,
+    ),
+    Plant(
+        "a trace that was cut off passes for all of it",
+        "testing/deliveries.py",
+        "if is_cut and (request is None or self._is_about(request, key)):",
+        "if False:",
+        DELIVERIES,
+    ),
     Plant(
         "the own listener of a guarded broker is everybody's",
         "testing/guard.py",

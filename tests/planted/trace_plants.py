@@ -168,15 +168,15 @@ PLANTS = (
     Plant(
         "of a request with secrets everything is kept",
         "server/trace.py",
-        "exchange.request = whole[:FRAME_BYTES]",
+        "exchange.request = whole[: self.frame_bytes or FRAME_BYTES]",
         "exchange.request = whole",
         TRACE,
     ),
     Plant(
         "an answer that may have secrets is cut before they are looked for",
         "server/trace.py",
-        "None if may_have_secrets else FRAME_BYTES + 4",
-        "FRAME_BYTES + 4",
+        "None if may_have_secrets else most + 4",
+        "most + 4",
         TRACE,
     ),
     Plant(
