@@ -70,10 +70,16 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
     address, token = _control_address(options, made.properties)
     settings, topics = made.settings(), made.topics()
     brokers: list[config.Settings] = []
-    if options.brokers is not None or options.rack:
+    if options.asks_for_several():
         from pykafkad.cli import several_brokers
 
         brokers = several_brokers.read(options.brokers, options.rack, settings, made.properties)
+        controllers = several_brokers.controllers(options.controllers, is_of_processes=options.processes is not None)
+        if options.processes is not None:
+            from pykafkad.cli import serve_processes
+
+            made.tell(logs.logger("config"))
+            return serve_processes.serve(options, made, settings, brokers, controllers)
     from pykafkad.server.run import run
 
     ready_file = trace_file = None

@@ -21,6 +21,20 @@ OPTIONS = (
         "run so many brokers with one controller in this process: the first at the addresses of --listen, each of the "
         "others one port above the one before it (port 0: each at a free one), each in a folder of its own",
     ),
+    (
+        "--processes",
+        "",
+        False,
+        "run each of --brokers, and each controller, in a process of its own, which ends with this one: they use all "
+        "cores, and one that is killed leaves the others",
+    ),
+    (
+        "--controllers",
+        "N",
+        False,
+        "run so many controllers, of which one decides and another takes over when it ends; with --processes "
+        "(default: 1; 3 outlive the end of any one of them)",
+    ),
     ("--rack", "NAME", True, "the rack of the first of --brokers, of the second … (repeatable; they begin anew)"),
     ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, else pykafkad-data)"),
     (
@@ -134,6 +148,8 @@ class Options:
     """
 
     brokers: str | None
+    processes: str | None
+    controllers: str | None
     data: str | None
     tls: str | None
     memory: str | None
@@ -159,6 +175,10 @@ class Options:
         self.properties: str | None = None
         for option, _, repeated, _ in OPTIONS:
             setattr(self, _attribute(option), [] if repeated else None)
+
+    def asks_for_several(self) -> bool:
+        """Whether there is an option about several brokers."""
+        return self.rack != [] or (self.brokers, self.processes, self.controllers) != (None, None, None)
 
 
 def _attribute(option: str) -> str:

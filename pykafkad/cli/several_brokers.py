@@ -1,4 +1,4 @@
-"""`pykafkad serve --brokers N --rack NAME …`: the settings of each broker."""
+"""`pykafkad serve --brokers N --controllers N --rack NAME …`: the settings of each broker, and how many controllers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 def read(count: str | None, racks: Sequence[str], settings: Settings, given: Collection[str]) -> list[Settings]:
     """The settings of each of `count` brokers. `given` are the names that are set. Raises `ConfigError`."""
     if count is None:
-        raise ConfigError(f"--rack {racks[0]}: there is one broker; give --brokers, or set broker.rack")
+        option = f"--rack {racks[0]}" if racks else "--processes and --controllers"
+        raise ConfigError(f"{option}: there is one broker; give --brokers" + (", or set broker.rack" if racks else ""))
     if not count.isdecimal():
         raise ConfigError(f"--brokers {count}: must be a number")
     return cluster_settings.of_brokers(settings, int(count), racks, given)
+
+
+def controllers(count: str | None, *, is_of_processes: bool) -> int:
+    """How many controllers there are. Raises `ConfigError`."""
+    most = cluster_settings.MAX_CONTROLLERS
+    if count is None:
+        return 1
+    if not count.isdecimal() or not 1 <= int(count) <= most:
+        raise ConfigError(f"--controllers {count}: must be a number from 1 to {most}")
+    if not is_of_processes:
+        raise ConfigError(f"--controllers {count}: several controllers need processes of their own; give --processes")
+    return int(count)

@@ -45,6 +45,21 @@ def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) 
     return bound
 
 
+def reserved_port(host: str) -> int:
+    """A port of `host`, an address as digits, for somebody who binds it soon. For a minute the system gives it to
+    nobody who asks for any port: a connection at it has just ended. Raises OSError."""
+    with socket.socket() as server, socket.socket() as client:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((host, 0))
+        server.listen(1)
+        client.connect(server.getsockname())
+        accepted, _ = server.accept()
+        # This side ends it first, so that the state that is left of the connection is that of this port.
+        accepted.close()
+        port: int = server.getsockname()[1]
+    return port
+
+
 def refusal(fd: int, connections: int) -> dict[str, object] | None:
     """Why a connection with this descriptor, accepted beside so many others, can't be kept: reason and limit, or None.
 

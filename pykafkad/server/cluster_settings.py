@@ -4,24 +4,42 @@ Each broker has its own node id, listeners, directories and rack; everything els
 
 from __future__ import annotations
 
+from pykafkad import uuids
 from pykafkad.errors import ConfigError
+from pykafkad.log import checkpoints
+from pykafkad.server import quorum_settings
 from pykafkad.settings import authorizer_settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from random import Random
 
     from pykafkad.config import Settings
+    from pykafkad.disk import Disk
     from pykafkad.server.listeners import Listener
 
 CONTROLLER_ID = 3000
-"""The node id of the controller, beyond those of the brokers."""
+"""The node id of the controller, beyond those of the brokers; of several controllers that of the first."""
 
 MAX_BROKERS = 100
+
+MAX_CONTROLLERS = 9
+
+CONTROLLER_HOST = "127.0.0.1"
+"""Where the controllers of a quorum are reached: in plain text and without logins, so by this machine alone."""
 
 ANONYMOUS = "User:ANONYMOUS"
 
 CONTROLLER_FOLDER = "controller"
+"""The folder of a controller that is the only one; that of one of a quorum has its node id behind it."""
+
+
+def _controller_folder(node_id: int) -> str:
+    return f"{CONTROLLER_FOLDER}{node_id}"
+
+
+_ALL_FOLDERS = {CONTROLLER_FOLDER, *(_controller_folder(CONTROLLER_ID + index) for index in range(MAX_CONTROLLERS))}
 
 _REPLICATED = {
     "offsets.topic.replication.factor": 3,
@@ -43,6 +61,77 @@ def of_controller(settings: Settings, brokers: Sequence[Settings]) -> Settings:
         **{name: brokers[0].static[name] for name in _REPLICATED if name in brokers[0].static},
     }
     return type(settings)({**_without_directory(settings), **own})
+
+
+def of_quorum(
+    settings: Settings, brokers: Sequence[Settings], ports: Sequence[int], disk: Disk, random: Random
+) -> tuple[list[Settings], list[Settings]]:
+    """Those of the controllers of a quorum, one at each of these ports, and of its `brokers` (`of_brokers`). Their
+    directories belong to the cluster that is found in one of them, or to a new one. Raises ConfigError."""
+    first, kind = of_controller(settings, brokers), type(settings)
+    ids = [CONTROLLER_ID + index for index in range(len(ports))]
+    if not ids or len(ids) > MAX_CONTROLLERS:
+        raise ConfigError(f"--controllers {len(ids)}: must be from 1 to {MAX_CONTROLLERS}")
+    for each in brokers:
+        if each.node_id in ids:
+            raise ConfigError(f"node.id: {each.node_id} is that of a controller; they have {ids[0]} to {ids[-1]}")
+    name = quorum_settings.listener_of(settings)
+    protocols = [
+        entry
+        for entry in settings.listener_security_protocol_map.split(",")
+        if entry.strip() and entry.partition(":")[0].strip().upper() != name.upper()
+    ]
+    shared = {
+        "controller.quorum.voters": ",".join(
+            f"{each}@{CONTROLLER_HOST}:{port}" for each, port in zip(ids, ports, strict=True)
+        ),
+        "controller.listener.names": name,
+        "listener.security.protocol.map": ",".join([*protocols, f"{name}:PLAINTEXT"]),
+    }
+    left_out = ("controller.quorum.bootstrap.servers", "controller.quorum.auto.join.enable")
+    controllers = []
+    for node_id, port in zip(ids, ports, strict=True):
+        own = {
+            "node.id": str(node_id),
+            "broker.id": str(node_id),
+            "listeners": f"{name}://{CONTROLLER_HOST}:{port}",
+            "log.dirs": f"{settings.log_directories[0]}/{_controller_folder(node_id)}",
+        }
+        texts = {key: text for key, text in first.static.items() if key not in (*left_out, "advertised.listeners")}
+        controllers.append(kind({**texts, **shared, **own}))
+    check_folders(settings, [_controller_folder(each) for each in ids], disk)
+    shared["pykafkad.cluster.id"] = _cluster_id(settings, [*controllers, *brokers], disk, random)
+    return [kind({**each.static, **shared}) for each in controllers], [
+        kind({**{key: text for key, text in each.static.items() if key not in left_out}, **shared}) for each in brokers
+    ]
+
+
+def _cluster_id(settings: Settings, nodes: Sequence[Settings], disk: Disk, random: Random) -> str:
+    if settings.pykafkad_cluster_id:
+        return settings.pykafkad_cluster_id
+    for each in nodes:
+        for path in each.log_directories:
+            content = disk.read(f"{path}/{checkpoints.META_PROPERTIES_FILE}")
+            found = checkpoints.decode_properties(content or b"").get("cluster.id")
+            if found:
+                return found
+    return uuids.to_text(uuids.random_uuid(random))
+
+
+def check_folders(settings: Settings, controllers: Sequence[str], disk: Disk) -> None:
+    """Raises ConfigError unless the directories are new, or those of several brokers with these folders of
+    controllers."""
+    for path in settings.log_directories:
+        if disk.exists(f"{path}/{checkpoints.META_PROPERTIES_FILE}"):
+            raise ConfigError(f"log.dirs: {path} holds the data of a single broker; give several one of their own")
+    path = settings.log_directories[0]
+    found = sorted(each for each in (disk.listdir(path) if disk.exists(path) else ()) if each in _ALL_FOLDERS)
+    if found and found != sorted(controllers):
+        raise ConfigError(
+            f"log.dirs: {path} has been begun with other options: its metadata is in {', '.join(found)}, and now it "
+            f"would be in {', '.join(controllers)}; give --controllers and --processes as at its first start, or "
+            "another directory"
+        )
 
 
 def of_brokers(

@@ -118,8 +118,9 @@ def run(
             process.broker.data_snapshots.answer(asking)
 
 
-def obey_signals(runtime: Callable[[], Stoppable]) -> list[int]:
-    """Stop at a signal, and at once at a second one; those that have come. `runtime()` is that of now."""
+def obey_signals(runtime: Callable[[], Stoppable], end_at_once: Callable[[int], object] = os._exit) -> list[int]:
+    """Stop at a signal, and at a second one at once, with an exit code; those that have come. `runtime()` is that of
+    now."""
     import signal
 
     # A request to go back to a snapshot that is served in the turn of the signal must not make it forgotten.
@@ -131,7 +132,7 @@ def obey_signals(runtime: Callable[[], Stoppable]) -> list[int]:
 
     def on_signal(number: int, _frame: object) -> None:
         if runtime().stopping is not None:
-            os._exit(128 + number)
+            end_at_once(128 + number)
         end(number)
 
     signal.signal(signal.SIGTERM, on_signal)
@@ -173,9 +174,7 @@ def _cluster(
     from pykafkad.server.cluster import Cluster
 
     cluster_settings.check_listeners(settings, several[0][1])
-    for path in settings.log_directories:
-        if disk.exists(f"{path}/meta.properties"):
-            raise ConfigError(f"log.dirs: {path} holds the data of a single broker; give several one of their own")
+    cluster_settings.check_folders(settings, [cluster_settings.CONTROLLER_FOLDER], disk)
     try:
         controller = cluster_settings.of_controller(settings, [each for each, _ in several])
         return Cluster(controller, several, clock=clock, disk=disk, logs=process_logs())

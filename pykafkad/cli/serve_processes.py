@@ -1,0 +1,86 @@
+"""`pykafkad serve --brokers N [--controllers N] --processes`: each broker and controller in a process of its own.
+
+This process is their parent: it starts the controllers, then the brokers, has what the command line names created, says
+that all of them serve, and stops them in the opposite order. It serves nothing itself. When it is killed, its children
+end (`node_process.py`)."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pykafkad.cli import serve_files
+from pykafkad.disk import Disk
+from pykafkad.errors import StartFailure
+from pykafkad.server import cluster_settings, run
+from pykafkad.server.binding import reserved_port
+from pykafkad.server.child_nodes import ChildNodes, Interrupted
+from pykafkad.server.logs import process_logs
+from pykafkad.server.start_requests import StartRequests
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafkad.cli.serve import Prepared
+    from pykafkad.cli.serve_options import Options
+    from pykafkad.config import Settings
+
+_MEMORY = "pykafkad.memory.max.bytes"
+
+
+def serve(
+    options: Options,
+    made: Prepared,
+    settings: Settings,
+    brokers: Sequence[Settings],
+    controllers: int,
+) -> int:
+    """Serve until a signal, or until no broker is left; the exit code. Raises ConfigError for settings that cannot be,
+    and StartFailure when a node cannot start."""
+    cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
+    ready_file, topics = serve_files.ready_file(options.ready_file), made.topics()
+    ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(controllers)]
+    quorum, members = cluster_settings.of_quorum(settings, brokers, ports, Disk(), Random())
+    if settings.pykafkad_memory_max_bytes:
+        share = str(settings.pykafkad_memory_max_bytes // (len(quorum) + len(members)) or 1)
+        quorum, members = ([type(each)({**each.static, _MEMORY: share}) for each in some] for some in (quorum, members))
+    nodes = ChildNodes(process_logs())
+    run.obey_signals(lambda: nodes, nodes.kill)
+    try:
+        controlling, begun = nodes.start(quorum), nodes.start(members)
+        nodes.wait_ready(controlling)
+        # The directories are known to be ours: what an earlier process wrote when it was ready goes.
+        run.forget_ready(ready_file)
+        nodes.wait_ready(begun)
+        _settle(nodes, [each.addresses[_index_between(brokers[0])] for each in begun], made, topics)
+        listening = zip(*(each.addresses for each in begun), strict=True)
+        run.tell_ready([",".join(each) for each in listening], ready_file, {})
+        was_stopped = nodes.serve()
+        run.forget_ready(ready_file)
+    except (Interrupted, StartFailure):
+        if nodes.stopping is None:
+            raise
+        was_stopped = True
+    finally:
+        nodes.close()
+    return 0 if was_stopped else 1
+
+
+def _index_between(broker: Settings) -> int:
+    """Which of a broker's listeners is the one by which the others reach it."""
+    name = broker.inter_broker_listener_name
+    for index, each in enumerate(run.parse_listeners(broker)):
+        if each.security_protocol == "PLAINTEXT" and (not name or each.name == name.upper()):
+            return index
+    raise AssertionError("check_listeners has found one")
+
+
+def _settle(nodes: ChildNodes, addresses: Sequence[str], made: Prepared, topics: list[tuple[str, int]]) -> None:
+    """Have created what the command line names, and wait until every broker knows it."""
+    requests = StartRequests(addresses, lambda: nodes.stopping)
+    try:
+        requests.create_acls(made.acls)
+        requests.create_topics(topics)
+        requests.wait_until_known([name for name, _ in topics])
+    finally:
+        requests.close()

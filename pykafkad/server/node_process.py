@@ -1,0 +1,113 @@
+"""One node of a cluster, a broker or a controller, in a process of its own, which ends with its parent.
+
+The parent (`child_nodes.py`) writes one line of JSON to the standard input: the node's id, its settings, and the level
+of the log. The node reports one line on its standard output: the readiness line, or why it cannot start. It serves
+until a signal, until the parent writes `stop`, or until the standard input ends, as it does at the parent's death of
+whatever kind. Then brokers stop at once, and a controller waits for them: they leave the cluster with its help.
+
+The process is `python -m pykafkad.server.node_process`."""
+
+from __future__ import annotations
+
+import sys
+
+from pykafkad.clock import Clock
+from pykafkad.config import Settings
+from pykafkad.errors import ConfigError, StartFailure, StorageFailure
+from pykafkad.server import logs, run
+from pykafkad.server.wiring import BROKER
+
+STOP = "stop"
+"""What the parent writes when the node is to stop."""
+
+WAIT_SECONDS = 15.0
+"""For so long a controller without a parent waits for the brokers: longer than the default of
+`broker.session.timeout.ms`, after which one that was killed counts as gone."""
+
+_PAUSE_SECONDS = 0.1
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pykafkad.server.wiring import Process
+
+
+class NodeSink(logs.Sink):
+    """Where the lines of one node go: each names it."""
+
+    def __init__(self, node_id: int) -> None:
+        super().__init__()
+        self._node_id = node_id
+
+    def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
+        """The text of one line, with its end."""
+        return logs.render(now_ms, level, name, event, {"node": self._node_id, **fields})
+
+
+class ParentWatch:
+    """Stops a process when its parent says so, or is gone: what `run.run` knows as the control of a process."""
+
+    def __init__(self, source: Any) -> None:
+        """`source` is the standard input, without a buffer: nobody holds its lock at the end of the process."""
+        self._source = source
+        self.clock = Clock()
+        self.words: dict[str, str] = {}
+
+    def began(self, process: Process) -> None:
+        """This process serves from now on."""
+        import threading
+
+        threading.Thread(target=self._watch, args=(process, threading.Event()), daemon=True).start()
+
+    def _watch(self, process: Process, never: Any) -> None:
+        if self._source.readline().decode().strip() == STOP:
+            process.runtime.stop("the parent process stops")
+            return
+        if process.broker is None:
+            until = self.clock.now() + WAIT_SECONDS
+            while self.clock.now() < until and _has_brokers(process):
+                never.wait(_PAUSE_SECONDS)
+        process.runtime.stop("the parent process is gone")
+
+
+def _has_brokers(process: Process) -> bool:
+    """Whether a broker has not left yet, as far as this controller knows."""
+    return any(not broker.fenced for broker in list(process.controller.image.brokers.values()))
+
+
+def main() -> int:
+    """Serve; the exit code: 2 where a setting is invalid, 1 where the node cannot start now."""
+    import json
+
+    source = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 - it is open as long as the process lives
+    asked = json.loads(source.readline())
+    logs.configure(asked["level"], NodeSink(asked["node"]))
+    settings = Settings(asked["settings"])
+    try:
+        return run.run(
+            settings,
+            data_directories=settings.log_directories,
+            topics=[],
+            ready_file=None,
+            control=ParentWatch(source),
+        )
+    except (ConfigError, StartFailure, StorageFailure) as error:
+        print(str(error).replace("\n", " "), flush=True)
+        return 2 if isinstance(error, ConfigError) and not isinstance(error, StartFailure) else 1
+
+
+def asked_of(settings: Settings, level: str) -> str:
+    """The line that the parent writes first."""
+    import json
+
+    return json.dumps({"node": settings.node_id, "settings": settings.static, "level": level}) + "\n"
+
+
+def role_of(settings: Settings) -> str:
+    """`broker` or `controller`."""
+    return BROKER if BROKER in settings.process_roles else "controller"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""`serve --brokers N --processes`: brokers and controllers as processes of their own, from their start to their end,
+also where one of them, or what started them, is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafkad.testing.waits import until
+from pykafkad.testing.wire_client import WireClient
+
+WAIT_SECONDS = 60.0
+_STARTED = re.compile(r"node-started node=(\d+) role=\w+ pid=(\d+)")
+
+
+class Parent:
+    """A running `serve --processes`."""
+
+    def __init__(self, log: Path, *options: str) -> None:
+        self._log = log
+        words = [sys.executable, "-m", "pykafkad", "serve", "--processes", "--listen", "localhost:0", *options]
+        with open(log, "w") as errors:
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+    def addresses(self) -> list[str]:
+        """Those of the readiness line."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("pykafkad ready on "), self.log()
+        return line.removeprefix("pykafkad ready on ").strip().split(",")
+
+    def log(self) -> str:
+        """What all of them wrote to standard error."""
+        return self._log.read_text()
+
+    def wait_for_line(self, pattern: str) -> None:
+        """Until a line of the log matches."""
+        until(self.log, lambda text: re.search(pattern, text), f"line like {pattern}", WAIT_SECONDS)
+
+    def children(self) -> dict[int, int]:
+        """Process ids by node ids, of those that have served."""
+        return {int(node_id): int(pid) for node_id, pid in _STARTED.findall(self.log())}
+
+    def wait_gone(self) -> None:
+        """Until none of the children lives."""
+        until(lambda: list(filter(is_alive, self.children().values())), lambda left: not left, "end", WAIT_SECONDS)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout.strip()
+    return found != "" and not found.startswith("Z")
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Any]:
+    """Starts parents. At the end of the test they end, and so do their children."""
+    parents: list[Parent] = []
+
+    def start(*options: str) -> Parent:
+        parents.append(Parent(tmp_path / f"log-{len(parents)}", *options))
+        return parents[-1]
+
+    yield start
+    for parent in parents:
+        parent.process.kill()
+        parent.process.communicate()
+        parent.wait_gone()
+
+
+def metadata(address: str) -> Any:
+    """What one of them says of all."""
+    host, _, port = address.rpartition(":")
+    client = WireClient(host, int(port))
+    try:
+        return client.ask("Metadata", topics=None)
+    finally:
+        client.close()
+
+
+def test_brokers_as_processes(started: Any, tmp_path: Path) -> None:
+    """All of them know all and the topics as soon as the line is there. A stop is clean, and the same directories can
+    be served again."""
+    data, ready = tmp_path / "data", tmp_path / "ready"
+    options = ("--brokers", "3", "--data", str(data), "--ready-file", str(ready), "--rack", "a", "--rack", "b")
+    parent = started(*options, "--topic", "t:6", "--set", "default.replication.factor=2")
+    addresses = parent.addresses()
+    assert ready.read_text() == f"{','.join(addresses)}\n"
+    for address in addresses:
+        seen = metadata(address)
+        assert {(each.node_id, f"{each.host}:{each.port}", each.rack) for each in seen.brokers} == {
+            (1, addresses[0], "a"), (2, addresses[1], "b"), (3, addresses[2], "a"),
+        }  # fmt: skip
+        (topic,) = seen.topics
+        assert (topic.name, len(topic.partitions)) == ("t", 6)
+        assert {len(partition.replica_nodes) for partition in topic.partitions} == {2}
+    children = parent.children()
+    assert set(children) == {1, 2, 3, 3000} and len({*children.values(), parent.process.pid}) == 5
+    parent.process.terminate()
+    assert parent.process.wait(WAIT_SECONDS) == 0 and not ready.exists()
+    parent.wait_gone()
+    folders = ("broker1", "broker2", "broker3", "controller3000")
+    assert all((data / each / ".kafka_cleanshutdown").exists() for each in folders)
+    again = started(*options)
+    assert len(metadata(again.addresses()[0]).topics[0].partitions) == 6
+
+
+def test_all_end_with_their_parent(started: Any) -> None:
+    """Also when that is killed, and says nothing to anybody: the brokers leave with the help of the controllers."""
+    parent = started("--brokers", "2", "--controllers", "3", "--memory", "256MB")
+    parent.addresses()
+    assert set(parent.children()) == {1, 2, 3000, 3001, 3002}
+    parent.process.kill()
+    parent.wait_gone()
+    assert parent.log().count('stopping node=1 reason="the parent process is gone"') == 1
+    assert len(re.findall(r"broker-fenced node=300\d broker=[12] ", parent.log())) == 2
+    assert "unexpected-error" not in parent.log()
+
+
+def test_one_that_cannot_start_is_named(started: Any) -> None:
+    """The others end."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        parent = started("--brokers", "1", "--memory", "64MB", "--listen", f"127.0.0.1:{port}")
+        assert parent.process.wait(WAIT_SECONDS) == 1
+    parent.wait_gone()
+    assert f"pykafkad: broker 1: cannot listen on 127.0.0.1:{port}: Address already in use\n" in parent.log()
+    assert parent.process.stdout.read() == ""
+
+
+def test_one_that_is_killed(started: Any) -> None:
+    """It is told of, and the others serve on. Without any broker the parent ends, with an error."""
+    parent = started("--brokers", "2", "--memory", "128MB")
+    addresses = parent.addresses()
+    os.kill(parent.children()[1], signal.SIGKILL)
+    parent.wait_for_line(r'ERROR server node-ended node=1 role=broker status="signal 9"')
+    assert metadata(addresses[1]).cluster_id
+    os.kill(parent.children()[2], signal.SIGKILL)
+    assert parent.process.wait(WAIT_SECONDS) == 1
+    parent.wait_gone()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--controllers", "3"), "--processes and --controllers: there is one broker; give --brokers"),
+        (("--brokers", "2", "--controllers", "0"), "--controllers 0: must be a number from 1 to 9"),
+        (("--brokers", "2", "--controllers", "10"), "--controllers 10: must be a number from 1 to 9"),
+        (("--brokers", "2", "--user", "alice:secret"), "reach each other by a PLAINTEXT listener, and there is none"),
+        (("--brokers", "2", "--set", "node.id=2999"), "3000 is that of the controller"),
+        (("--brokers", "2", "--topic", "t:none"), "--topic t:none: must be NAME or NAME:PARTITIONS"),
+    ],
+)
+def test_what_processes_cannot_be(started: Any, options: tuple[str, ...], problem: str) -> None:
+    """The error names the option."""
+    parent = started("--memory", "64MB", *options)
+    assert parent.process.wait(WAIT_SECONDS) == 2
+    assert problem in parent.log() and "node-started" not in parent.log()
