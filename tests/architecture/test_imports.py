@@ -136,6 +136,8 @@ OWNERS = {
     },
     "threading": {
         "pykafkad.server.offload": "threads take values and return events",
+        "pykafkad.server.child_nodes": "a thread waits for the end of each child",
+        "pykafkad.server.node_process": "a thread waits for the end of the parent",
         "pykafkad.testing.embedded": "the thread of a test's broker",
         "pykafkad.testing.tenants": "the thread of a test's tenants",
         "pykafkad.testing.broker_loop": "threads wait for what they ask of it",
@@ -212,6 +214,7 @@ NOT_SERVING = {
     "pykafkad.server.tls_settings": "only for a listener that encrypts",
     "pykafkad.server.tls_renewal": "only for a listener that encrypts",
     "pykafkad.server.audit": "only for a broker with pykafkad.audit.file",
+    "pykafkad.server.child_nodes": "only for serve --processes, in the process that serves nothing",
     "pykafkad.server.key_stores": "only for a listener that encrypts",
     "pykafkad.server.certificate_names": "only for a listener that encrypts",
     "pykafkad.sasl.compact_jwt": "only for a listener with OAUTHBEARER",

@@ -1,0 +1,53 @@
+"""Bugs to plant where a command starts brokers and controllers as processes of their own."""
+
+from __future__ import annotations
+
+from tests.planted.plant import Plant
+
+SETTINGS = ("tests/server/test_cluster_settings.py",)
+PROCESSES = ("tests/cli/test_serve_processes.py",)
+
+PLANTS = (
+    Plant(
+        "a cluster of processes gets another id with each start",
+        "server/cluster_settings.py",
+        "if found: return found",
+        "pass",
+        SETTINGS,
+    ),
+    Plant(
+        "controllers are served with the folders of another number of them",
+        "server/cluster_settings.py",
+        "if found and found != sorted(controllers):",
+        "if False:",
+        SETTINGS,
+    ),
+    Plant(
+        "the controllers' listener keeps the protocol that the brokers cannot speak",
+        "server/cluster_settings.py",
+        'if entry.strip() and entry.partition(":")[0].strip().upper() != name.upper()',
+        "if entry.strip()",
+        SETTINGS,
+    ),
+    Plant(
+        "controllers without a parent do not wait for the brokers",
+        "server/node_process.py",
+        "if process.broker is None:",
+        "if False:",
+        PROCESSES,
+    ),
+    Plant(
+        "a child that ends while it starts is told without its name",
+        "server/child_nodes.py",
+        'raise failure(f"{child.role} {child.node_id}: {child.report or',
+        'raise failure(f"{child.report or',
+        PROCESSES,
+    ),
+    Plant(
+        "the parent outlives all brokers",
+        "server/child_nodes.py",
+        "return False",
+        "pass",
+        PROCESSES,
+    ),
+)
