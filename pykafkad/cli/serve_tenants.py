@@ -40,6 +40,8 @@ _INSTEAD = {
     "control": "it controls one cluster",
     "control_token": "it is that of one cluster",
     "brokers": "a tenant has one",
+    "processes": "a tenant has one broker, in this process",
+    "controllers": "a tenant has one",
     "rack": "set broker.rack: --set NAME:broker.rack=RACK",
     "oauth": "name an issuer in the settings of a tenant",
     "oauth_listen": "name an issuer in the settings of a tenant",
@@ -98,7 +100,7 @@ def words(tenants: Tenants, ca_files: dict[str, str | None]) -> dict[str, str]:
 def split(options: Options) -> dict[str, Options]:
     """The options of each tenant. Raises ConfigError."""
     for name, instead in _INSTEAD.items():
-        if getattr(options, name):
+        if getattr(options, name) not in (None, []):
             raise ConfigError(f"--{name.replace('_', '-')}: not together with --tenant; {instead}")
     found: dict[str, Options] = {}
     addresses: dict[str, str] = {}

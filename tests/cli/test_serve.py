@@ -310,6 +310,8 @@ def test_help_and_reader_know_the_same_options() -> None:
         "properties",
         "listen",
         "brokers",
+        "processes",
+        "controllers",
         "rack",
         "data",
         "memory",

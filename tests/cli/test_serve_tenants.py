@@ -126,6 +126,7 @@ def test_one_that_cannot_start_is_named(started: list, tmp_path: Path, capfd: py
         (["--tenant", "a", "--listen", ":9092"], "--listen: not together with --tenant; give each tenant its address"),
         (["--tenant", "a", "--trace", "t.txt"], "--trace: not together with --tenant"),
         (["--tenant", "a", "--audit", "-"], "--audit: not together with --tenant"),
+        (["--tenant", "a", "--processes"], "--processes: not together with --tenant"),
         (["--tenant", "a", "--topic", "orders:3"], "--topic orders…: must begin with the name of a tenant"),
         (["--tenant", "a", "--user", f"alice:{SECRET}"], "--user alice…: must begin with the name of a tenant"),
         (["--tenant", "a", "--acl", "alice read topic t"], "--acl alice read topic t…: must begin with"),
