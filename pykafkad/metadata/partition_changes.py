@@ -141,10 +141,13 @@ class PartitionChange:
 
     def _eligible(self) -> list[int]:
         """The new ELR: replicas outside the ISR that have all committed records, because they left the ISR while it was
-        smaller than the minimum."""
+        smaller than the minimum.
+
+        A broker that is a replica no longer deletes its log, so it leaves the ELR, too. Kafka 4.3 keeps it there. When
+        it becomes a replica again while there is no leader, Kafka elects it without any record."""
         if not self._elr_kept or len(self.isr) >= self._minimum_isr:
             return []
-        known = sorted({*self._state.elr, *self._state.isr})
+        known = sorted({*self._state.elr, *self._state.isr} & {*self.replicas})
         return [replica for replica in known if replica not in self.isr and replica != self.lost]
 
     def _elect(self, record: messages.PartitionChangeRecord, elr: list[int]) -> None:

@@ -221,6 +221,22 @@ def test_a_replica_that_leaves_an_isr_below_the_minimum_stays_eligible(cluster):
     assert state(cluster).elr == ()
 
 
+def test_a_broker_that_is_a_replica_no_longer_is_not_an_eligible_leader(cluster):
+    """It has deleted its log. When it is a replica again, it must not lead without a record."""
+    cluster.submit(events.AlterConfigs("token", [(2, "t", [("min.insync.replicas", 0, "2")])], incremental=True))
+    assert reassign(cluster, [1, 4, 3]) == errors.NONE
+    change(cluster, isr=[2])
+    change(cluster, isr=[2, 4])
+    now = state(cluster)
+    assert (now.replicas, now.isr, now.elr, now.leader) == ((1, 4, 3), (4,), (1, 3), 4)
+    for broker in (1, 3, 4):
+        fence(cluster, broker)
+    change(cluster, isr=[])
+    assert state(cluster).elr == (1, 3, 4) and state(cluster).leader == -1
+    assert reassign(cluster, [2, 4, 1]) == errors.NONE
+    assert state(cluster).leader == -1
+
+
 def test_a_replica_in_a_failed_directory_does_not_lead(cluster):
     def may_lead(broker):
         return partition_changes.may_lead(cluster.image, state(cluster), broker)

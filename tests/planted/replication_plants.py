@@ -7,6 +7,7 @@ from tests.planted.plant import Plant
 SEEDS = ("tests/simulation/test_replication_seeds.py",)
 FOLLOWER = ("tests/log/test_follower.py",)
 LOG = ("tests/log/test_follower_log.py",)
+REASSIGNMENTS = ("tests/metadata/test_reassignments.py",)
 CONTROLLER = ("tests/metadata/test_alter_partition.py",)
 LOSSES = ("tests/simulation/test_replication_losses.py",)
 BROKERS = ("tests/server/test_replicated_brokers.py",)
@@ -76,6 +77,13 @@ FOUND_BY_SEEDS = (
         "self._elr_kept and not source and",
         "self._elr_kept and",
         LOSSES,
+    ),
+    Plant(
+        "who is a replica no longer stays an eligible leader",
+        "metadata/partition_changes.py",
+        "{*self._state.elr, *self._state.isr} & {*self.replicas}",
+        "{*self._state.elr, *self._state.isr}",
+        REASSIGNMENTS,
     ),
     Plant(
         "who stops uncleanly stays an eligible leader",
