@@ -183,6 +183,16 @@ def folder(path: str, node_id: int) -> str:
     return f"{path}/broker{node_id}"
 
 
+def folders_of_several(disk: Disk, path: str) -> list[str]:
+    """The folders of several brokers and their controller that a directory has, sorted by name."""
+    return [
+        name
+        for name in sorted(disk.listdir(path))
+        if name == CONTROLLER_FOLDER or (name.startswith("broker") and name.removeprefix("broker").isdecimal())
+        if disk.exists(f"{path}/{name}/meta.properties")
+    ]
+
+
 def _shifted(entry: str, index: int) -> str:
     """A listener with the port of the broker of that index."""
     address, colon, port = entry.rpartition(":")

@@ -118,8 +118,25 @@ class Directories(RuntimeNode):
         return LogDirectory(path, disk=runtime.disk, clock=runtime.clock, random=runtime.random)
 
     def _write_meta(self, directory: LogDirectory, cluster_id: str) -> None:
+        self._check_is_of_one(directory.path)
         directory_id = uuids.to_text(uuids.random_uuid(self._runtime.random))
         directory.write_meta(cluster_id=cluster_id, node_id=self._settings.node_id, directory_id=directory_id)
+
+    def _check_is_of_one(self, path: str) -> None:
+        """Raises ConfigError for a new directory in which several brokers have theirs."""
+        from pykafkad.server import cluster_settings
+
+        own = {*self.paths, self.metadata.path}
+        others = [
+            name
+            for name in cluster_settings.folders_of_several(self._runtime.disk, path)
+            if f"{path}/{name}" not in own
+        ]
+        if others:
+            raise ConfigError(
+                f"log.dirs: {path} holds the data of several brokers ({', '.join(others)}); start them with --brokers, "
+                "or give a single broker a directory of its own"
+            )
 
     def close(self) -> None:
         """Close every directory cleanly, as far as it can be."""

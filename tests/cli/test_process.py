@@ -187,6 +187,19 @@ def test_the_directory_of_one_broker_is_not_that_of_several(processes: Processes
     assert output == "" and f"{tmp_path} holds the data of a single broker" in errors
 
 
+def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processes, tmp_path: Path) -> None:
+    """The error names the directory, and several start there again."""
+    for _ in range(2):
+        several = processes.serve("--data", str(tmp_path), "--brokers", "2")
+        assert several.stdout.readline().startswith("pykafkad ready on ")
+        several.terminate()
+        several.communicate(timeout=60)
+        one = processes.serve("--data", str(tmp_path))
+        output, errors = one.communicate(timeout=60)
+        assert (one.returncode, output) == (2, "")
+        assert f"{tmp_path} holds the data of several brokers (broker1, broker2, controller)" in errors
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

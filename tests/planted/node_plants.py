@@ -332,4 +332,11 @@ PLANTS = (
         "pass",
         ("tests/server/test_full_disk.py",),
     ),
+    Plant(
+        "a single broker begins in the directory of several",
+        "server/directories.py",
+        "if others:",
+        "if False:",
+        ("tests/server/test_directories.py",),
+    ),
 )

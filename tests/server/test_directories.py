@@ -2,6 +2,7 @@
 
 import errno
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -314,3 +315,26 @@ def test_a_directory_is_cordoned_live_and_stays_it_after_a_restart(paths):
     world.create_topic("u", 2)
     assert places(world, "u") == ["a", "a"]
     assert cordon(world, "") == 0 and world.broker.image.brokers[1].cordoned_log_dirs == []
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_single_broker_does_not_begin_in_the_directory_of_several(paths, which):
+    """The error names the directory and who has it; the brokers that have it start there afterwards."""
+    for name in ("broker1", "broker12", "controller", "brokers", "broker3"):
+        (Path(paths[which]) / name).mkdir(parents=True)
+    for name in ("broker1", "broker12", "controller", "brokers"):
+        (Path(paths[which]) / name / "meta.properties").write_text("version=1\n")
+    with pytest.raises(ConfigError) as error:
+        start(paths)
+    assert str(error.value) == (
+        f"log.dirs: {paths[which]} holds the data of several brokers (broker1, broker12, controller); start them with "
+        "--brokers, or give a single broker a directory of its own"
+    )
+    assert not (Path(paths[which]) / "meta.properties").exists()
+
+
+def test_a_directory_inside_another_may_be_called_like_one_of_several(tmp_path):
+    """Where it is this broker's own."""
+    world = start([str(tmp_path / "broker2"), str(tmp_path)])
+    assert len(world.broker.directories.online) == 2
+    world.stop()
