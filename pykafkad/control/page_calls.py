@@ -84,9 +84,9 @@ def read_request(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def lint(control: Control, _: dict[str, Any]) -> dict[str, Any]:
+def lint(control: Control, arguments: dict[str, Any]) -> dict[str, Any]:
     """What the trace shows of clients."""
-    return {"findings": [each._asdict() for each in control.operations.lint()]}
+    return {"findings": [each._asdict() for each in control.operations.lint(upgrade=arguments["upgrade"])]}
 
 
 def read_events(control: Control, given: dict[str, Any]) -> Stream:
@@ -230,6 +230,7 @@ ROUTES = (
                 )
             }
         ),
+        query={"upgrade": schemas.boolean("also what would change with Kafka 4.x and its clients", default=False)},
     ),
     Route(
         "readRequest",

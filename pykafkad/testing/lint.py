@@ -1,6 +1,7 @@
 """Client lint: what a wire trace shows of habits that cost, or that will not work for long.
 
-Each rule is a row of `RULES`. It looks at the requests of one client, and says what it saw, or nothing."""
+Each rule is a row of `RULES`, or of `lint_upgrades.RULES` for an upgrade to Kafka 4.x. It looks at the requests of one
+client, and says what it saw, or nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
 from pykafkad.server.trace import Exchange, read_frame
+from pykafkad.testing import lint_upgrades
 from pykafkad.wire import frames
 from pykafkad.wire.batch import parse_header
 from pykafkad.wire.records import iterate_records
@@ -33,26 +35,30 @@ class Finding(NamedTuple):
     advice: str
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
+    """A request as rules see it. It is None where it was not kept whole, or has an old version."""
+
     api: str
     version: int
     time_ms: float
     request: Any
 
 
-def look(exchanges: Iterable[Exchange], compacted: frozenset[str]) -> list[Finding]:
+def look(exchanges: Iterable[Exchange], compacted: frozenset[str], *, upgrade: bool = False) -> list[Finding]:
     """What the rules see in these exchanges, by client and rule; `compacted` are the names of compacted topics.
-    Requests that were not kept whole are known by API, version and time alone."""
+    With `upgrade` the rules of an upgrade look, too. Requests that were not kept whole are known by API, version and
+    time alone."""
     flexible = frames.flexible_versions()
-    clients: dict[str, list[_Asked]] = {}
+    clients: dict[str, list[Asked]] = {}
     for each in exchanges:
         client_id, request, _ = read_frame(each, flexible)
         row = table.by_key(each.key)
         name = f"API {each.key}" if row is None else row.name
-        clients.setdefault(client_id, []).append(_Asked(name, each.version, each.time_ms, request))
+        clients.setdefault(client_id, []).append(Asked(name, each.version, each.time_ms, request))
     found = []
+    rules = RULES | lint_upgrades.RULES if upgrade else RULES
     for client_id in sorted(clients):
-        for name, (rule, advice) in RULES.items():
+        for name, (rule, advice) in rules.items():
             seen = rule(clients[client_id], compacted)
             if seen:
                 found.append(Finding(name, client_id, seen, advice))
@@ -62,11 +68,11 @@ def look(exchanges: Iterable[Exchange], compacted: frozenset[str]) -> list[Findi
 def topics_written(exchanges: Iterable[Exchange]) -> list[str]:
     """The names of the topics that records were sent to."""
     flexible = frames.flexible_versions()
-    asked = [_Asked("Produce", each.version, 0.0, read_frame(each, flexible)[1]) for each in exchanges if each.key == 0]
+    asked = [Asked("Produce", each.version, 0.0, read_frame(each, flexible)[1]) for each in exchanges if each.key == 0]
     return sorted({topic for topic, _ in _batches(asked) if topic})
 
 
-def _batches(asked: list[_Asked]) -> Iterable[tuple[str, memoryview]]:
+def _batches(asked: list[Asked]) -> Iterable[tuple[str, memoryview]]:
     """Topic and bytes of each batch that was sent, if the request names its topics."""
     for each in asked:
         if each.api == "Produce" and each.request is not None:
@@ -76,14 +82,14 @@ def _batches(asked: list[_Asked]) -> Iterable[tuple[str, memoryview]]:
                         yield topic.name, memoryview(partition.records)
 
 
-def _tiny_batches(asked: list[_Asked], _: frozenset[str]) -> str:
+def _tiny_batches(asked: list[Asked], _: frozenset[str]) -> str:
     counts = [parse_header(batch).record_count for _, batch in _batches(asked) if len(batch) >= 61]
     if len(counts) < LEAST_BATCHES or sum(counts) > TINY_RECORDS * len(counts):
         return ""
     return f"{len(counts)} batches with {sum(counts)} records"
 
 
-def _no_keys(asked: list[_Asked], compacted: frozenset[str]) -> str:
+def _no_keys(asked: list[Asked], compacted: frozenset[str]) -> str:
     without: dict[str, int] = {}
     for topic, batch in _batches(asked):
         if topic in compacted and len(batch) >= 61:
@@ -96,7 +102,7 @@ def _no_keys(asked: list[_Asked], compacted: frozenset[str]) -> str:
     return ", ".join(f"{count} records without a key to {topic}" for topic, count in sorted(without.items()))
 
 
-def _commit_per_record(asked: list[_Asked], _: frozenset[str]) -> str:
+def _commit_per_record(asked: list[Asked], _: frozenset[str]) -> str:
     last: dict[tuple[str, str, int], int] = {}
     steps = [0, 0]
     for each in asked:
@@ -114,7 +120,7 @@ def _commit_per_record(asked: list[_Asked], _: frozenset[str]) -> str:
     return f"{steps[0]} commits for {steps[1]} records"
 
 
-def _much_metadata(asked: list[_Asked], _: frozenset[str]) -> str:
+def _much_metadata(asked: list[Asked], _: frozenset[str]) -> str:
     times = [each.time_ms for each in asked if each.api == "Metadata"]
     seconds = (max(times) - min(times)) / 1000 if times else 0.0
     if len(times) < LEAST_METADATA or seconds > METADATA_SECONDS * len(times):
@@ -122,13 +128,13 @@ def _much_metadata(asked: list[_Asked], _: frozenset[str]) -> str:
     return f"{len(times)} Metadata requests in {seconds:.1f} s"
 
 
-def _old_versions(asked: list[_Asked], _: frozenset[str]) -> str:
+def _old_versions(asked: list[Asked], _: frozenset[str]) -> str:
     least = {row.name: row.min_version for row in table.ROWS}
     old = sorted({(each.api, each.version) for each in asked if each.version < (least.get(each.api) or 0)})
     return ", ".join(f"{api} v{version}, and {least[api]} is the first that there is" for api, version in old)
 
 
-Rule = Callable[[list[_Asked], frozenset[str]], str]
+Rule = Callable[[list[Asked], frozenset[str]], str]
 
 RULES: dict[str, tuple[Rule, str]] = {
     "tiny-batches": (

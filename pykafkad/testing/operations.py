@@ -341,9 +341,9 @@ class Operations:
         the order of their offsets; else as `assert_none_lost`."""
         self.deliveries(topic).assert_order_kept(read, group=group)
 
-    def lint(self) -> list[Finding]:
+    def lint(self, *, upgrade: bool = False) -> list[Finding]:
         """What the trace shows of habits of clients that cost, or that will not work for long
-        (`pykafkad.testing.lint`)."""
+        (`pykafkad.testing.lint`). With `upgrade` also what would change with Kafka 4.x and its clients."""
         from pykafkad.testing import lint
 
         exchanges = self.recorded().exchanges()
@@ -356,7 +356,7 @@ class Operations:
                 continue
             if "compact" in rows.get("cleanup.policy", ""):
                 compacted.add(topic)
-        return lint.look(exchanges, frozenset(compacted))
+        return lint.look(exchanges, frozenset(compacted), upgrade=upgrade)
 
     def recorded(self) -> Trace:
         """The trace as it is, on or off."""
@@ -388,11 +388,13 @@ class Operations:
 
     def report(self, first_topic: str | None = None) -> str:
         """What there is, for people: topics with offsets, groups with members and lag, faults and how often each
-        fired, the last requests of a trace that is on. `first_topic` comes first, as not all of many topics are
-        told."""
+        fired; of a trace that is on what the lint sees, and the last requests. `first_topic` comes first, as not all of
+        many topics are told."""
         text = failure_report.text(self._asked, self.bootstrap, self.faults, first_topic)
         if self._trace is None or not self._trace.is_on:
             return text
+        lines = [f"lint: {each.client_id}: {each.seen}: {each.advice}" for each in self.lint()[: failure_report.MOST]]
+        text = "\n".join([text, *lines])
         lines = self._trace.last_lines(failure_report.MOST)
         return "\n".join([text, *(["last requests:", *lines] if lines else ["no requests were traced"])])
 

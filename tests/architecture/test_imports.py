@@ -237,6 +237,7 @@ NOT_SERVING = {
     "pykafkad.testing.options": "a test's broker",
     "pykafkad.testing.records": "a test's broker",
     "pykafkad.testing.lint": "a test's broker",
+    "pykafkad.testing.lint_upgrades": "a test's broker",
     "pykafkad.testing.deliveries": "what a test asserts",
     "pykafkad.testing.settings": "a test's broker",
     "pykafkad.testing.snapshots": "a test's broker",

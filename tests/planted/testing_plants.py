@@ -9,6 +9,7 @@ BROKER = ("tests/testing/test_broker.py",)
 WAITS = ("tests/testing/test_waits.py",)
 
 DELIVERIES = ("tests/testing/test_deliveries.py",)
+LINT = ("tests/testing/test_lint.py",)
 
 PLANTS = (
     Plant(
@@ -38,6 +39,20 @@ PLANTS = (
         "if each.offset >= position",
         "if True",
         DELIVERIES,
+    ),
+    Plant(
+        "commits without a retention of their own are told of",
+        "testing/lint_upgrades.py",
+        "and each.request.retention_time_ms >= 0",
+        "",
+        LINT,
+    ),
+    Plant(
+        "the upgrade lens looks without being asked",
+        "testing/lint.py",
+        "RULES | lint_upgrades.RULES if upgrade else RULES",
+        "RULES | lint_upgrades.RULES",
+        LINT,
     ),
     Plant(
         "a trace that was cut off passes for all of it",

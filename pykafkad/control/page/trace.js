@@ -28,12 +28,19 @@ export function trace(app) {
         found.error ? el("p", { class: "error" }, found.error) : [el("h2", {}, "Request"), json(request), el("h2", {}, "Answer"), json(answer), el("h2", {}, "Both"), json(head)])));
     },
   });
+  const lint = async () => {
+    const found = await ask("GET", "/lint?upgrade=true").catch((error) => ({ findings: [], error: error.message }));
+    const row = (each) => el("p", {}, pill(each.rule, each.rule.startsWith("upgrade-") ? "" : "bad"), ` ${each.client_id}: ${each.seen}. `, el("span", { class: "dim" }, each.advice));
+    const nothing = found.error ?? "Nothing to tell of these requests.";
+    detail.replaceChildren(el("h2", {}, "Lint"), el("div", { class: "fill" }, found.findings.length ? el("div", { class: "inside" }, found.findings.map(row)) : empty(nothing)));
+  };
   const draw = () => list.set([...rows.values()].filter((each) => !wanted || `${each.api} ${each.client_id} ${each.about} ${each.errors.join(" ")}`.toLowerCase().includes(wanted)).reverse());
   return {
     title: "Trace",
     query: { of: "trace" },
     element: [
       el("div", { class: "bar" }, el("h1", {}, "Trace"), onOff, el("button", { type: "button", onclick: async () => { await act("DELETE", "/trace"); rows = new Map(); draw(); } }, "Clear"),
+        el("button", { type: "button", onclick: lint }, "Lint"),
         el("span", { class: "grow" }), search("Filter by API, client, error", (text) => { wanted = text; draw(); }),
         ["txt", "jsonl", "pcap"].map((each) => el("button", { type: "button", onclick: () => download(`/trace.${each}`, `trace.${each}`) }, `.${each}`)), problem),
       el("div", { class: "columns wide-left" }, list.element, detail),
