@@ -16,7 +16,7 @@ from pykafkad.settings import sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.control.served import ServedControl as Control
+    from pykafkad.cli.serve_beside import Beside
     from pykafkad.issuer.served import ServedIssuer as Issuer
     from pykafkad.server.start_acls import Creation
 
@@ -50,8 +50,9 @@ def main(arguments: list[str]) -> int:
 
 def _serve(options: Options) -> int:
     set_level(options)
-    if options.brokers is not None and (options.tenant or options.control is not None or options.trace is not None):
-        raise ConfigError("--brokers: several brokers have no --tenant, --control and --trace yet")
+    alone = (options.control, options.registry, options.trace)
+    if options.brokers is not None and (options.tenant or any(each is not None for each in alone)):
+        raise ConfigError("--brokers: several brokers have no --tenant, --control, --registry and --trace yet")
     if options.tenant or options.tenant_config:
         from pykafkad.cli import serve_tenants
 
@@ -67,7 +68,7 @@ def _serve(options: Options) -> int:
 
 
 def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
-    address, token = _control_address(options, made.properties)
+    beside = _beside(options, made.properties)
     settings, topics = made.settings(), made.topics()
     brokers: list[config.Settings] = []
     if options.asks_for_several():
@@ -88,11 +89,12 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
 
         ready_file = serve_files.ready_file(options.ready_file)
         trace_file = serve_files.trace_file(options.trace)
-    control = None if address is None else _control(address, token, topics, settings)
-    if issuer is not None and control is not None:
-        issuer.follow(control.clock)
+    if issuer is not None and beside is not None:
+        issuer.follow(beside.clock)
     made.tell(logs.logger("config"))
     try:
+        if beside is not None:
+            beside.start(settings, topics)
         return run(
             settings,
             data_directories=settings.log_directories,
@@ -103,7 +105,7 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
             users=made.users,
             acls=made.acls,
             trace_file=trace_file,
-            control=control,
+            control=beside,
             brokers=brokers,
         )
     except StartFailure:
@@ -111,8 +113,8 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
     except ConfigError as error:
         raise made.with_origin(error) from None
     finally:
-        if control is not None:
-            control.close()
+        if beside is not None:
+            beside.close()
 
 
 class Prepared:
@@ -243,28 +245,13 @@ def _issuer(options: Options, properties: dict[str, tuple[str, str]]) -> Issuer 
     return oauth.serve(options.oauth, options.oauth_listen, options.oauth_lifetime, properties)
 
 
-def _control_address(options: Options, properties: dict[str, tuple[str, str]]) -> tuple[tuple[str, int] | None, str]:
-    """Where `--control` has the API served, None for nowhere, and its token, empty if one is to be made. Where ACLs
-    are asked, the API's own requests are allowed. Raises `ConfigError`."""
-    if options.control is None:
-        if options.control_token is not None:
-            raise ConfigError("--control-token: there is no control API without --control")
-        return None, ""
-    from pykafkad.control import command_line
+def _beside(options: Options, properties: dict[str, tuple[str, str]]) -> Beside | None:
+    """The servers of `--control` and `--registry`. Raises `ConfigError`."""
+    if options.control is None and options.registry is None and options.control_token is None:
+        return None
+    from pykafkad.cli import serve_beside
 
-    return command_line.read(options.control, options.control_token, os.environ, properties)
-
-
-def _control(address: tuple[str, int], token: str, topics: list[tuple[str, int]], settings: config.Settings) -> Control:
-    """The control API, which is served from now on."""
-    from pykafkad.control.served import ServedControl
-    from pykafkad.server.wiring import BROKER
-
-    if BROKER not in settings.process_roles:
-        raise ConfigError("--control: process.roles has no broker that could be controlled")
-    control = ServedControl(*address, token or None, topics)
-    control.start()
-    return control
+    return serve_beside.read(options, properties)
 
 
 def _check_telemetry(properties: dict[str, tuple[str, str]]) -> None:

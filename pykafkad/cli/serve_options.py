@@ -118,6 +118,13 @@ OPTIONS = (
         "printed in the readiness line); other users of the machine can see this command line",
     ),
     (
+        "--registry",
+        "[HOST:]PORT",
+        False,
+        "serve a schema registry over HTTP there, with Confluent's REST interface; without a host at 127.0.0.1 alone; "
+        "port 0 takes a free port; needs the extra `registry`",
+    ),
+    (
         "--audit",
         "FILE",
         False,
@@ -159,6 +166,7 @@ class Options:
     log_level: str | None
     control: str | None
     control_token: str | None
+    registry: str | None
     oauth_listen: str | None
     oauth_lifetime: str | None
     oauth: list[str]

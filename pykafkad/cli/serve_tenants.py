@@ -39,6 +39,7 @@ _INSTEAD = {
     "audit": "give each tenant a file: --set NAME:pykafkad.audit.file=FILE",
     "control": "it controls one cluster",
     "control_token": "it is that of one cluster",
+    "registry": "it keeps the schemas of one cluster",
     "brokers": "a tenant has one",
     "processes": "a tenant has one broker, in this process",
     "controllers": "a tenant has one",

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from pykafkad.cli import extras
 from pykafkad.errors import ConfigError
 from pykafkad.server.listeners import parse_address
-from pykafkad.settings.authorizer_settings import SUPER_USERS
-
-PRINCIPAL = "Control:pykafkad"
-"""Who the API's own requests come from, where an authorizer decides. No login leads to it: the principal of a client
-begins with `User:`."""
+from pykafkad.testing import served_broker
 
 TOKEN_VARIABLE = "PYKAFKAD_CONTROL_TOKEN"
 LEAST_CHARACTERS, MOST_CHARACTERS = 8, 200
@@ -24,9 +20,7 @@ def read(
     ConfigError."""
     if sentence := extras.missing("waitress"):
         raise ConfigError(f"--control: {sentence}")
-    if properties.get("authorizer.class.name", ("", ""))[0].strip():
-        given, origin = properties.get(SUPER_USERS, ("", "--control"))
-        properties[SUPER_USERS] = ";".join(filter(None, (given.strip().rstrip(";"), PRINCIPAL))), origin
+    served_broker.allow(properties, "--control")
     return _address(address), _token(token, environment)
 
 

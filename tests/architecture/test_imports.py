@@ -62,8 +62,10 @@ ALLOWED = {
         "pykafkad",
     },
     "cli": {
-        # Only for serve --control.
+        # Only for serve --control and --registry.
         "control",
+        "registry",
+        "testing",
         # Only for serve --oauth.
         "issuer",
         "sasl",
@@ -119,7 +121,7 @@ OWNERS = {
         "pykafkad.server.network": "sockets that connect",
         "pykafkad.testing.wire_client": "what a test asks its broker",
         "pykafkad.http_server": "the server library is given a socket bound",
-        "pykafkad.control.served": "a pair of sockets: what the control API asks its broker",
+        "pykafkad.testing.served_broker": "a pair of sockets: what the servers beside a broker ask it",
         "pykafkad.cli.reach": "a command says why no broker answers",
         "pykafkad.portable_poller": "a pair of sockets wakes the loop where there is no pipe to do so",
     },
@@ -142,7 +144,7 @@ OWNERS = {
         "pykafkad.testing.tenants": "the thread of a test's tenants",
         "pykafkad.testing.broker_loop": "threads wait for what they ask of it",
         "pykafkad.http_server": "the threads of the control API, and of a token end point",
-        "pykafkad.control.served": "the main thread is the broker's",
+        "pykafkad.testing.served_broker": "the main thread is the broker's",
         "pykafkad.registry.application": "requests to the registry take turns",
         "pykafkad.control.route": "requests to the control API take turns",
         "pykafkad.testing.child": "a test's threads take turns",
@@ -265,6 +267,9 @@ NOT_SERVING = {
     "pykafkad.registry.routes": "only for Broker(registry=True)",
     "pykafkad.registry.schema": "only for Broker(registry=True)",
     "pykafkad.registry.server": "only for Broker(registry=True)",
+    "pykafkad.registry.served": "only for serve --registry",
+    "pykafkad.cli.serve_beside": "only for serve --control and --registry",
+    "pykafkad.testing.served_broker": "only for serve --control and --registry",
     "pykafkad.registry.state": "only for Broker(registry=True)",
     "pykafkad.registry.store": "only for Broker(registry=True)",
     "pykafkad.issuer.application": "only for serve --oauth",

@@ -327,6 +327,7 @@ def test_help_and_reader_know_the_same_options() -> None:
         "trace",
         "control",
         "control_token",
+        "registry",
         "audit",
         "tenant",
         "tenant_config",

@@ -14,6 +14,7 @@ import pytest
 
 from pykafkad.__main__ import main
 from pykafkad.control import command_line, served as served_api
+from pykafkad.testing.served_broker import ServedBroker
 from pykafkad.testing.wire_client import WireClient
 from tests.control.http_client import Client
 
@@ -210,7 +211,8 @@ def test_serving_without_control_loads_none_of_it():
     """Neither the package nor the library, nor by `import pykafkad` or `pykafkad.testing`."""
     code = (
         "import sys, pykafkad, pykafkad.testing; from pykafkad.cli import serve; from pykafkad.server import run; "
-        "print(*[name for name in sys.modules if name.startswith(('waitress', 'pykafkad.control'))])"
+        "names = ('waitress', 'pykafkad.control', 'pykafkad.registry'); "
+        "print(*[name for name in sys.modules if name.startswith(names)])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
@@ -221,7 +223,7 @@ def test_what_the_server_library_tells_is_in_the_broker_s_log(monkeypatch):
     monkeypatch.setattr(
         served_api, "process_logs", lambda: SimpleNamespace(warning=lambda *_, **fields: told.append(fields))
     )
-    control = served_api.ServedControl("", 0, None, [])
+    control = served_api.ServedControl(ServedBroker(), "", 0, None, [])
     library = logging.getLogger("waitress")
     control.start()
     library.warning("%s went wrong", "something")

@@ -47,10 +47,17 @@ PLANTS = (
     ),
     Plant(
         "the control API may not do what ACLs deny",
-        "control/served.py",
+        "testing/served_broker.py",
         "connection.session.identify(PRINCIPAL)",
         "pass",
         SERVE,
+    ),
+    Plant(
+        "the registry of a served broker may not do what ACLs deny",
+        "cli/serve_beside.py",
+        "served_broker.allow(properties, REGISTRY)",
+        "pass",
+        ("tests/registry/test_serve.py",),
     ),
     Plant(
         "the token is in the ready file",
@@ -139,8 +146,8 @@ PLANTS = (
     Plant(
         "a reset of a served broker forgets what it was told to create",
         "control/served.py",
-        "Operations(self._broker, {name: Topic(partitions) for name, partitions in topics})",
-        "Operations(self._broker, {})",
+        "Operations(broker, {name: Topic(partitions) for name, partitions in topics})",
+        "Operations(broker, {})",
         SERVE,
     ),
     Plant(

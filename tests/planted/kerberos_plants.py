@@ -144,7 +144,7 @@ PLANTS = (
     Plant(
         "the issuer has a clock of its own",
         "cli/serve.py",
-        "issuer.follow(control.clock)",
+        "issuer.follow(beside.clock)",
         "pass",
         SERVE,
     ),
