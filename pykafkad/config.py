@@ -61,6 +61,9 @@ LISTENER_ONLY = frozenset(
     )
 )
 
+RACK_AWARE_SELECTOR = notices.RACK_AWARE_SELECTOR
+"""The value of `replica.selector.class` that sends consumers to a replica in their rack (KIP-392)."""
+
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 # One quantity in several units: the first that is set counts.

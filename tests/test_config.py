@@ -265,6 +265,15 @@ def test_policies_are_warned_about(name: str) -> None:
     assert (without.warnings, without.without_effect) == ([], [name])
 
 
+def test_a_selector_of_replicas_that_cannot_run_here_is_warned_about() -> None:
+    """Kafka has one, which we have too; others are users' Java classes."""
+    (sentence,) = from_properties({"replica.selector.class": "my.Selector"}).warnings
+    assert sentence.endswith("=my.Selector is a Java class, which cannot run here: consumers fetch from leaders")
+    for known in ("", config.RACK_AWARE_SELECTOR):
+        settings = from_properties({"replica.selector.class": known})
+        assert (settings.warnings, settings.without_effect) == ([], [])
+
+
 def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told_together() -> None:
     """What is set to its default changes nothing, whoever might notice it."""
     noticed = {

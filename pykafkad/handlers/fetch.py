@@ -10,7 +10,8 @@ epochs (KIP-595), 13 topic ids (KIP-516), 15 replica state, 16 leader hints (KIP
 
 A caller with an old leader epoch (FENCED_LEADER_EPOCH), and one that asks for a partition which this broker does not
 lead (NOT_LEADER_OR_FOLLOWER), learn the leader and its address. Consumers of version 11 and later may read from a
-follower.
+follower, up to its high watermark. With `replica.selector.class` of `RackAwareReplicaSelector` the leader tells a
+consumer of another rack the replica in sync in its rack, and gives it no records (KIP-392).
 
 A client over a quota gets an answer without records, and is throttled (`server/quotas.py`). An answer has no more than
 its quota lets through in all windows, except for one batch.
@@ -29,7 +30,7 @@ not in the assignment gets UNKNOWN_LEADER_EPOCH, one of an earlier life of its b
 While the leader's throttle is exceeded (KIP-73), a follower that is not in sync gets no records of throttled
 partitions; they do not count for `min_bytes` either.
 
-Gaps: no preferred read replica.
+Gaps: none.
 """
 
 from __future__ import annotations
@@ -231,6 +232,7 @@ class Fetch:
         "_full",
         "_not_led_here",
         "_partitions",
+        "_rack",
         "_read_committed",
         "_refusals",
         "_replica_epoch",
@@ -263,6 +265,8 @@ class Fetch:
         self._follower = self._replica_id >= 0
         # What the follower has said of itself; it says it once, however often the partitions are read.
         self._counted: set[FetchPartition] = set()
+        # The rack of a consumer that is told which replica to read from (KIP-392), or an empty text.
+        self._rack = fetch_replicas.rack_of_caller(ctx, request) if not self._follower else ""
         self._not_led_here = ctx.partitions.not_led_here
         # Topic to its error or NONE. Each topic is decided once, when it is first read.
         self._refusals: dict[str | None, int] = {}
@@ -326,7 +330,7 @@ class Fetch:
                 row.error_code = errors.KAFKA_STORAGE_ERROR if self._ctx.version > 5 else errors.NOT_LEADER_OR_FOLLOWER
                 enough = True
             else:
-                if row.diverging_epoch.epoch >= 0:
+                if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0:
                     enough = True
                 total += size
                 left = max(0, left - size)
@@ -437,6 +441,10 @@ class Fetch:
         if diverging is not None:
             row.diverging_epoch = messages.FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
             return 0
+        if self._rack and not is_followed:
+            row.preferred_read_replica = fetch_replicas.preferred(self._ctx, log, self._rack, partition.fetch_offset)
+            if row.preferred_read_replica >= 0:
+                return 0
         limit = min(partition.max_bytes, left)
         try:
             records = log.read(
@@ -454,7 +462,8 @@ class Fetch:
             raise
         if self._follower and partition not in self._counted:
             self._counted.add(partition)
-            self._ctx.replication.fetched(log, self._replica_id, partition.fetch_offset, self._replica_epoch)
+            offsets = partition.fetch_offset, self._replica_epoch, partition.follower_start_offset
+            self._ctx.replication.fetched(log, self._replica_id, *offsets)
         if self._read_committed:
             row.aborted_transactions = []
         if records is None:

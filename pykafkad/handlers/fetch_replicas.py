@@ -1,9 +1,9 @@
 """What the answer to a Fetch says of the other replicas of a partition: where the caller's log diverges from this one,
-and who leads."""
+who leads, and from which replica a consumer reads best (KIP-392)."""
 
 from __future__ import annotations
 
-from pykafkad import errors
+from pykafkad import config, errors
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pykafkad.handlers.fetch_sessions import FetchPartition
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.brokers import Broker
+
+_PREFERRED_SINCE = 11
+_NONE_PREFERRED = -1
 
 # Errors of callers that do not know the present leader.
 _WITH_LEADER = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
@@ -54,3 +57,25 @@ def diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] |
     if epoch < asked or end_offset < partition.fetch_offset:
         return epoch, end_offset
     return None
+
+
+def rack_of_caller(ctx: Context, request: messages.FetchRequest) -> str:
+    """The rack of a consumer that is to read from a replica there; empty if it says none, or no replica is chosen."""
+    if ctx.version < _PREFERRED_SINCE or ctx.settings.replica_selector_class != config.RACK_AWARE_SELECTOR:
+        return ""
+    return request.rack_id
+
+
+def preferred(ctx: Context, log: PartitionLog, rack: str, fetch_offset: int) -> int:
+    """The id of the most caught up follower in a consumer's rack from which it can read on; -1 if that is none, or the
+    leader, which is this broker, is in the rack itself."""
+    brokers, listener = ctx.metadata.brokers, ctx.listener
+
+    def is_near(broker_id: int) -> bool:
+        broker = brokers.get(broker_id)
+        return broker is not None and not broker.fenced and broker.rack == rack and listener in broker.endpoints
+
+    if is_near(ctx.node_id):
+        return _NONE_PREFERRED
+    found = [each for each in log.replica.readable_from(fetch_offset, ctx.now) if is_near(each[2])]
+    return max(found)[2] if found else _NONE_PREFERRED

@@ -36,6 +36,7 @@ class FetchPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower_start_offset",
         "high_watermark",
         "last_fetched_epoch",
         "log_start_offset",
@@ -56,6 +57,7 @@ class FetchPartition:
     def update(self, asked: messages.FetchRequest.FetchPartition) -> None:
         """Take over the fields of a later request of the session."""
         self.fetch_offset = asked.fetch_offset
+        self.follower_start_offset = asked.log_start_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
@@ -63,6 +65,8 @@ class FetchPartition:
     def would_have_news(self, row: messages.FetchResponse.PartitionData) -> bool:
         """Whether an incremental answer must contain the partition."""
         if row.error_code != errors.NONE or row.records or row.diverging_epoch.epoch >= 0:
+            return True
+        if row.preferred_read_replica >= 0:
             return True
         return row.high_watermark != self.high_watermark or row.log_start_offset != self.log_start_offset
 

@@ -298,8 +298,10 @@ if TYPE_CHECKING:
         def check_follower(self, log: PartitionLog, broker: int, broker_epoch: int, leader_epoch: int) -> None:
             """Raises KafkaError unless the broker may fetch the partition as a follower."""
 
-        def fetched(self, log: PartitionLog, broker: int, offset: int, broker_epoch: int) -> None:
-            """A follower has everything below `offset`."""
+        def fetched(
+            self, log: PartitionLog, broker: int, offset: int, broker_epoch: int, log_start_offset: int = -1
+        ) -> None:
+            """A follower has everything from `log_start_offset` on below `offset`."""
 
         def withholds(self, log: PartitionLog, broker: int) -> bool:
             """Whether a follower gets no records of the partition now (KIP-73)."""

@@ -151,7 +151,7 @@ ROWS: tuple[Api, ...] = (
         "a batch with a valid checksum and invalid records is accepted",
         advertised_min=0,
     ),
-    _row(1, "Fetch", "4-18", "no preferred read replica; no throttles for replication"),
+    _row(1, "Fetch", "4-18"),
     _row(2, "ListOffsets", "1-11", "no tiered storage: the local log is the whole log"),
     _row(
         3,

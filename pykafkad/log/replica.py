@@ -52,10 +52,10 @@ NOTHING: Effects = ()
 class _Follower:
     """What the leader knows of another replica. Times are monotonic seconds."""
 
-    __slots__ = ("broker_epoch", "caught_up_at", "end_offset", "fetched_at", "leader_end_offset")
+    __slots__ = ("broker_epoch", "caught_up_at", "end_offset", "fetched_at", "leader_end_offset", "log_start_offset")
 
     def __init__(self, caught_up_at: float) -> None:
-        self.end_offset = UNKNOWN
+        self.end_offset = self.log_start_offset = UNKNOWN
         self.broker_epoch: int | None = None
         self.caught_up_at = caught_up_at
         self.fetched_at = _NEVER
@@ -179,9 +179,17 @@ class Replica:
         self._own_end_offset = max(self._own_end_offset, end_offset)
         return self._commit(now)
 
-    def fetched(self, broker: int, offset: int, leader_epoch: int, now: float, broker_epoch: int = UNKNOWN) -> Effects:
-        """A follower fetches from `offset`: it has everything below. A fetch says nothing if it speaks of another epoch
-        of the leader, or comes from an earlier life of the broker."""
+    def fetched(
+        self,
+        broker: int,
+        offset: int,
+        leader_epoch: int,
+        now: float,
+        broker_epoch: int = UNKNOWN,
+        log_start_offset: int = UNKNOWN,
+    ) -> Effects:
+        """A follower fetches from `offset`: it has everything below, from `log_start_offset` on. A fetch says nothing
+        if it speaks of another epoch of the leader, or comes from an earlier life of the broker."""
         follower = self._followers.get(broker)
         if (
             follower is None
@@ -193,6 +201,7 @@ class Replica:
             return NOTHING
         is_first = follower.end_offset == UNKNOWN
         follower.fetched(offset, self.end_offset, broker_epoch, now)
+        follower.log_start_offset = log_start_offset
         if is_first:
             self._look_at_isr()
         proposal: Effects = NOTHING
@@ -218,6 +227,16 @@ class Replica:
             if lagging:
                 proposal = self._propose(tuple(broker for broker in self.isr if broker not in lagging))
         return (*proposal, *self._commit(now))
+
+    def readable_from(self, offset: int, now: float) -> list[tuple[int, int, int]]:
+        """The followers in sync from which a consumer may read on at `offset` (KIP-392): each one's end offset, minus
+        the milliseconds since it was caught up, and its id. The largest is the most caught up. Others may lag behind,
+        so that a consumer would fall behind with them."""
+        return [
+            (each.end_offset, -int((now - each.caught_up_at) * 1000), broker)
+            for broker, each in self._followers.items()
+            if broker in self.isr and each.log_start_offset <= offset <= each.end_offset
+        ]
 
     def knows(self, broker: int) -> bool:
         """Whether the broker has another replica of the partition that this one leads."""

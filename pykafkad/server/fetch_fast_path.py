@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from struct import Struct, error as StructError
 
+from pykafkad.config import RACK_AWARE_SELECTOR
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.server import partition_key_cache
 from pykafkad.wire.primitives import append_uvarint
@@ -69,11 +70,13 @@ class FetchFastPath:
 
     versions = frozenset(range(4, 18))
 
-    __slots__ = ("_broker", "_log", "forget")
+    __slots__ = ("_broker", "_log", "_selects_replicas", "forget")
 
     def __init__(self, broker: Broker, may_read: Callable[[str], bool] | None = None) -> None:
         """`may_read(topic)` says whether the caller may read it; without it, all that come here may."""
         self._broker = broker
+        # A consumer with a rack may be told to read from another replica (KIP-392), which the general path does.
+        self._selects_replicas = broker.settings.replica_selector_class == RACK_AWARE_SELECTOR
         # Who may read what this broker does not lead depends on the version, and the epoch is not the log's.
         known = partition_key_cache.PartitionKeyCache(
             lambda: broker.partitions,
@@ -113,7 +116,7 @@ class FetchFastPath:
             if key_end < 0 or key_end + 12 > end:
                 return False
             asked = _asked(view, key_end, end, version)
-            if asked is None:
+            if asked is None or (self._selects_replicas and _has_rack(view, key_end, version)):
                 return False
         except (StructError, IndexError):
             # Not of the common shape, or broken: the general path tells which.
@@ -199,6 +202,13 @@ def _before_12(version: int, offsets: tuple[int, ...], aborted: Sequence[Aborted
     if version == 11:
         row += _NO_PREFERRED_REPLICA
     return row + _COUNT.pack(size)
+
+
+def _has_rack(view: memoryview, position: int, version: int) -> bool:
+    """Whether the request, whose partition index ends at `position`, names a rack."""
+    if version < 12:
+        return version == 11 and any(view[position + 28 : position + 30])
+    return view[position + 31] != 1
 
 
 def _asked(view: memoryview, position: int, end: int, version: int) -> tuple[int, int, int] | None:

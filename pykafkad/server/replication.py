@@ -116,14 +116,14 @@ class Replication:
         if replica.is_of_earlier_life(broker, broker_epoch):
             raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
 
-    def fetched(self, log: PartitionLog, broker: int, offset: int, broker_epoch: int) -> None:
-        """A follower has everything below `offset`."""
-        commits, replica = self._broker.commits, log.replica
+    def fetched(
+        self, log: PartitionLog, broker: int, offset: int, broker_epoch: int, log_start_offset: int = -1
+    ) -> None:
+        """A follower has everything from `log_start_offset` on below `offset`."""
+        commits, replica, now = self._broker.commits, log.replica, self._broker.runtime.now
         was_alone = replica.commits_alone
         commits.tell_end(log)
-        commits.perform(
-            log, replica.fetched(broker, offset, replica.leader_epoch, self._broker.runtime.now, broker_epoch)
-        )
+        commits.perform(log, replica.fetched(broker, offset, replica.leader_epoch, now, broker_epoch, log_start_offset))
         if was_alone and not replica.commits_alone:
             # What takes appends without asking must ask from now on.
             log.lead(replica.leader_epoch, sole_replica=False)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # Plug-ins that refuse requests by a policy. Java classes cannot run here, so a warning says that nothing is refused.
 _POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
 
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 # How similar (0 to 1) an unknown name must be to a setting's name to be taken for a typing error.
 _NEAR = 0.9
 
@@ -22,7 +24,6 @@ CLIENTS_NOTICE = (
     "group.share.persister.class.name",
     "log.local.retention.",
     "remote.log.storage.system.enable",
-    "replica.selector.class",
     "sasl.",
     "security.providers",
     "ssl.",
@@ -60,6 +61,8 @@ def _sentence(name: str, text: str, properties: Mapping[str, tuple[str, str]]) -
     row = ROWS[BROKER].get(name)
     if name in _POLICIES and text:
         return f"{name}={text} is a Java class, which cannot run here: it refuses nothing"
+    if name == "replica.selector.class" and text.strip() not in ("", RACK_AWARE_SELECTOR):
+        return f"{name}={text} is a Java class, which cannot run here: consumers fetch from leaders"
     if name in authorizer_settings.NAMES or name in authorizer_settings.AUDIT_NAMES:
         is_used = bool(properties.get("authorizer.class.name", ("", ""))[0].strip())
         return "" if is_used else f"{name} has no effect without authorizer.class.name"

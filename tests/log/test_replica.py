@@ -293,3 +293,19 @@ def test_what_is_committed_is_with_everybody_in_sync_and_never_taken_back(steps)
     model = Model()
     for step in steps:
         model.step(*step)
+
+
+def test_consumers_may_read_from_followers_in_sync_that_have_the_offset():
+    """The largest is the most caught up: by its end, then by the time, then by its id (KIP-392)."""
+    replica = leader(end_offset=10, replicas=(1, 2, 3, 4), isr=(1, 2, 3))
+    assert replica.readable_from(0, 0.0) == []
+    replica.fetched(2, 10, 0, 1.0, log_start_offset=3)
+    replica.fetched(3, 9, 0, 1.0, log_start_offset=0)
+    replica.fetched(4, 1, 0, 1.0, log_start_offset=0)
+    assert sorted(replica.readable_from(5, 2.5)) == [(9, -2500, 3), (10, -1500, 2)]
+    assert [each[2] for each in replica.readable_from(1, 2.5)] == [3]
+    assert [each[2] for each in replica.readable_from(10, 2.5)] == [2]
+    replica.fetched(3, 10, 0, 2.0, log_start_offset=0)
+    assert max(replica.readable_from(5, 2.5))[2] == 3, "it was caught up last"
+    replica.fetched(2, 10, 0, 2.0, log_start_offset=0)
+    assert max(replica.readable_from(5, 2.5))[2] == 3, "of two that are alike the one with the larger id"

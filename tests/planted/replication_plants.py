@@ -12,6 +12,7 @@ CONTROLLER = ("tests/metadata/test_alter_partition.py",)
 LOSSES = ("tests/simulation/test_replication_losses.py",)
 BROKERS = ("tests/server/test_replicated_brokers.py",)
 THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_replication_throttle.py")
+RACKS = ("tests/handlers/test_preferred_replica.py", "tests/log/test_replica.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
 
 FOUND_BY_SEEDS = (
@@ -109,6 +110,48 @@ FOUND_BY_SEEDS = (
 )
 
 PLANTS = (
+    Plant(
+        "a consumer is sent to a follower that is not in sync",
+        "log/replica.py",
+        "broker in self.isr and each.log_start_offset <= offset <= each.end_offset",
+        "each.log_start_offset <= offset <= each.end_offset",
+        RACKS,
+    ),
+    Plant(
+        "a consumer is sent to a follower that lacks the offset",
+        "log/replica.py",
+        "broker in self.isr and each.log_start_offset <= offset <= each.end_offset",
+        "broker in self.isr",
+        RACKS,
+    ),
+    Plant(
+        "a consumer in the leader's rack is sent away",
+        "handlers/fetch_replicas.py",
+        "if is_near(ctx.node_id):",
+        "if False:",
+        RACKS,
+    ),
+    Plant(
+        "the fast path keeps consumers of all racks at the leader",
+        "server/fetch_fast_path.py",
+        "if asked is None or (self._selects_replicas and _has_rack(view, key_end, version)):",
+        "if asked is None:",
+        RACKS,
+    ),
+    Plant(
+        "an incremental answer leaves out the preferred replica",
+        "handlers/fetch_sessions.py",
+        "if row.preferred_read_replica >= 0:\n    return True",
+        "pass",
+        RACKS,
+    ),
+    Plant(
+        "a leader that knows a closer replica waits for records",
+        "handlers/fetch.py",
+        "if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0:",
+        "if row.diverging_epoch.epoch >= 0:",
+        RACKS,
+    ),
     Plant(
         "a leader throttles replicas that are in sync",
         "server/replication_throttles.py",
