@@ -76,17 +76,12 @@ def of_quorum(
         if each.node_id in ids:
             raise ConfigError(f"node.id: {each.node_id} is that of a controller; they have {ids[0]} to {ids[-1]}")
     name = quorum_settings.listener_of(settings)
-    protocols = [
-        entry
-        for entry in settings.listener_security_protocol_map.split(",")
-        if entry.strip() and entry.partition(":")[0].strip().upper() != name.upper()
-    ]
     shared = {
         "controller.quorum.voters": ",".join(
             f"{each}@{CONTROLLER_HOST}:{port}" for each, port in zip(ids, ports, strict=True)
         ),
         "controller.listener.names": name,
-        "listener.security.protocol.map": ",".join([*protocols, f"{name}:PLAINTEXT"]),
+        "listener.security.protocol.map": f"{settings.listener_security_protocol_map},{name}:PLAINTEXT",
     }
     left_out = ("controller.quorum.bootstrap.servers", "controller.quorum.auto.join.enable")
     controllers = []

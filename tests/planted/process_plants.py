@@ -25,8 +25,8 @@ PLANTS = (
     Plant(
         "the controllers' listener keeps the protocol that the brokers cannot speak",
         "server/cluster_settings.py",
-        'if entry.strip() and entry.partition(":")[0].strip().upper() != name.upper()',
-        "if entry.strip()",
+        'f"{settings.listener_security_protocol_map},{name}:PLAINTEXT"',
+        "settings.listener_security_protocol_map",
         SETTINGS,
     ),
     Plant(
