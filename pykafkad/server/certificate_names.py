@@ -34,6 +34,7 @@ _TEXT_TAGS = frozenset((0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E))
 
 _ESCAPED = frozenset(',=+<>#;"\\')
 _EXPLICIT_VERSION = 0xA0
+_HOST_NAME = 0x82
 _EXTENSIONS = 0xA3
 _ALTERNATIVE_NAMES = bytes.fromhex("551d11")
 
@@ -63,6 +64,12 @@ def alternative_names(certificate: bytes) -> frozenset[tuple[int, bytes]]:
     except IndexError:
         raise ValueError("a certificate with an extension that ends early") from None
     return frozenset()
+
+
+def host_names(certificate: bytes) -> list[str]:
+    """The host names of a certificate (DER) in lower case, such as `*.example.com`. Raises ValueError."""
+    found = sorted(content for kind, content in alternative_names(certificate) if kind == _HOST_NAME)
+    return [content.decode("ascii", "replace").lower() for content in found]
 
 
 def _parts(certificate: bytes) -> list[tuple[int, bytes]]:

@@ -332,9 +332,11 @@ class SocketServer:
         self._node.connection_lost(connection)
 
     def tick(self, now: float) -> None:
-        """Close connections that have been idle for too long; accept again after a pause."""
+        """Close connections that have been idle for too long; accept again after a pause; look at the files of keys."""
         if self._paused_until and now >= min(self._paused_until.values()):
             self._look_again()
+        if self.tls_renewal is not None and now >= self.tls_renewal.next_look:
+            self.tls_renewal.look(now)
         if now >= self._next_idle_scan:
             self._next_idle_scan = now + min(_IDLE_SCAN_SECONDS, max(self._idle_seconds / 4, 0.05))
             if self.frame_buffers:
@@ -346,4 +348,6 @@ class SocketServer:
 
     def _plan_tick(self) -> None:
         self.next_tick = min((self._next_idle_scan, *self._paused_until.values()))
+        if self.tls_renewal is not None:
+            self.next_tick = min(self.next_tick, self.tls_renewal.next_look)
         self._reactor.plan_tick(self.next_tick)

@@ -5,6 +5,9 @@ one broker; everything else about TLS stays as it was when the listener was boun
 also one to the values that it had, reads the files of all listeners again. New connections get what is new; those that
 live, and handshakes that have begun, keep what they have.
 
+Kafka reads a file again only then. Here the files are looked at by themselves too, every
+`pykafkad.ssl.files.check.interval.ms`: one that has changed, and stayed as it is from one look to the next, is taken.
+
 A change is refused unless what it names can be loaded. A new certificate has the names of the one before: its subject
 (unless `ssl.allow.dn.changes`) and at least its alternative names (unless `ssl.allow.san.changes`). A trust store can
 be replaced or removed, not added. A file that has become unfit without a change of its setting is not refused, as
@@ -12,10 +15,11 @@ nobody asks then: a line of the log says so, and the listener goes on with what 
 
 Gaps: Kafka compares all entries of a key store, and this module the certificate of its private key; Kafka also tries a
 handshake between the old and the new stores of the listener between brokers. Listeners of a controller that is alone
-take new files and settings at the next start."""
+take new settings at the next start."""
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from ssl import PEM_cert_to_DER_cert
 
@@ -36,23 +40,35 @@ if TYPE_CHECKING:
     from pykafkad.server.tls_endpoint import TlsEndpoint
     from pykafkad.server.tls_settings import ServerContext
 
+    _FileState = tuple[int, int, int] | None
+    """Inode, size, and when it was written."""
+
 _STORES = tuple(sorted(LISTENER_ONLY))
 """The settings that may change live."""
 
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")
 _TRUST = ("ssl.truststore.location", "ssl.truststore.certificates")
 
+_NEVER = float("inf")
+
 
 class TlsRenewal:
     """The listeners with TLS of one broker. `add` each as it is bound, `check` what somebody asks for, and `renew` when
     the settings have changed."""
 
-    __slots__ = ("_listeners", "_logs", "_settings")
+    __slots__ = ("_interval_seconds", "_listeners", "_logs", "_seen", "_settings", "_taken", "next_look")
 
     def __init__(self, settings: Settings, logs: Logs) -> None:
         self._settings = settings
         self._logs = logs
         self._listeners: list[_Renewable] = []
+        self._interval_seconds = settings.pykafkad_ssl_files_check_interval_ms / 1000
+        self._taken: list[_FileState] = []
+        """The files as they were when they were read."""
+        self._seen: list[_FileState] = []
+        """As they were at the last look."""
+        self.next_look = 0.0 if self._interval_seconds else _NEVER
+        """The monotonic second at which `look` is due."""
 
     def add(self, settings: Settings, listener: Listener) -> TlsEndpoint:
         """The endpoint of a listener as `settings` make it. Raises ConfigError."""
@@ -78,6 +94,16 @@ class TlsRenewal:
                     each.renewed(of_listener)
             except ConfigError as error:
                 raise KafkaError(INVALID_REQUEST, f"Invalid dynamic configuration: {error}") from None
+
+    def look(self, now: float) -> None:
+        """See whether files have changed, and take them if they have stayed as they are since the last look: who writes
+        one may not have finished."""
+        self.next_look = now + self._interval_seconds
+        states = [state for each in self._listeners for state in each.states(self._settings)]
+        if states == self._seen and states != self._taken:
+            self._taken = states
+            self.renew()
+        self._seen = states
 
     def renew(self) -> None:
         """The settings of this broker were set: take what is new in them, or in the files that they name."""
@@ -109,6 +135,11 @@ class _Renewable:
     def read(self, settings: Settings, live: Mapping[str, str] | None = None) -> ListenerSettings:
         """The listener's settings, with those that stay as they are."""
         return ListenerSettings(settings, self.listener.name, live=live, fixed=self._fixed)
+
+    def states(self, settings: Settings) -> list[_FileState]:
+        """What tells, without reading them, whether the files have changed."""
+        of_listener = self.read(settings)
+        return list(map(_state, _paths(of_listener)))
 
     @staticmethod
     def values(of_listener: ListenerSettings) -> dict[str, Any]:
@@ -170,11 +201,26 @@ def _folded(name: str) -> str:
     return " ".join(name.lower().split())
 
 
+def _state(path: str | None) -> _FileState:
+    """A file as the system knows it; None for one that is not there."""
+    if path is None:
+        return None
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _paths(of_listener: ListenerSettings) -> list[str | None]:
+    """The files that the settings name."""
+    return [*map(of_listener.value, _FILES), *tls_settings.other_stores(of_listener)]
+
+
 def _digests(of_listener: ListenerSettings) -> list[bytes | None]:
     """What tells whether the files that the settings name have changed; None for one that is not there."""
     found: list[bytes | None] = []
-    for name in _FILES:
-        path = of_listener.value(name)
+    for path in _paths(of_listener):
         try:
             found.append(None if path is None else sha256(tls_settings.content(path)).digest())
         except OSError:

@@ -16,7 +16,7 @@ import ssl
 
 from pykafkad.errors import ConfigError
 from pykafkad.server import key_stores
-from pykafkad.server.certificate_names import InvalidRule, PrincipalRules
+from pykafkad.server.certificate_names import InvalidRule, PrincipalRules, host_names
 from pykafkad.server.tls_endpoint import TlsEndpoint
 from pykafkad.server.tls_transport import reason
 from pykafkad.settings.of_listener import ListenerSettings
@@ -91,6 +91,8 @@ def context(of_listener: ListenerSettings) -> ServerContext:
     _set_versions(of_listener, result)
     _set_ciphers(of_listener, result)
     _load_key(of_listener, result)
+    if other_stores(of_listener):
+        _load_other_names(of_listener, result)
     result.verify_mode = _CLIENT_AUTH[of_listener.value("ssl.client.auth")]
     if result.verify_mode != ssl.CERT_NONE:
         # Java trusts each certificate of a trust store as it is, also one that another authority signed.
@@ -201,13 +203,20 @@ def _load_key(of_listener: ListenerSettings, result: ServerContext) -> None:
             raise _wrong(of_listener, chain_name, f"there is no {key_name} for these certificates")
         if chain is None:
             raise _wrong(of_listener, key_name, f"there is no {chain_name} for this key")
+    _load_pair(of_listener, result, key_name, key, chain_name, chain)
+
+
+def _load_pair(
+    of_listener: ListenerSettings, result: ServerContext, key_name: str, key: str, chain_name: str, chain: str
+) -> None:
+    """Take a private key and its certificates out of two texts, of the settings of these names."""
     keys = _blocks(key, _PRIVATE_KEY)
     if len(keys) != 1:
         count = "no private key" if not keys else f"{len(keys)} private keys"
         raise _wrong(of_listener, key_name, f"there must be one -----BEGIN PRIVATE KEY----- in it, not {count}")
     certificates = _certificates(of_listener, chain_name, chain)
     result.own_certificate = certificates[0]
-    password = value("ssl.key.password")
+    password = of_listener.value("ssl.key.password")
 
     def answer() -> str:
         if password is None:
@@ -225,6 +234,42 @@ def _load_key(of_listener: ListenerSettings, result: ServerContext) -> None:
             raise _wrong(
                 of_listener, "ssl.key.password", "only a text of at most 1024 bytes can open a private key"
             ) from None
+
+
+def other_stores(of_listener: ListenerSettings) -> tuple[str, ...]:
+    """The files with certificates of other names. Raises ConfigError."""
+    return tuple(of_listener.value("pykafkad.ssl.sni.keystores"))
+
+
+def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> None:
+    """Have clients that ask for another name (RFC 6066, section 3) shown the certificate that has it."""
+    setting = "pykafkad.ssl.sni.keystores"
+    contexts: dict[str, ServerContext] = {}
+    for path in other_stores(of_listener):
+        other = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            text = content(path).decode("ascii", "replace")
+        except OSError as error:
+            raise _wrong(of_listener, setting, f"{path} cannot be read: {error.strerror}") from None
+        try:
+            _load_pair(of_listener, other, setting, text, setting, text)
+        except ConfigError as error:
+            raise ConfigError(f"{error} (in {path})") from None
+        try:
+            names = host_names(ssl.PEM_cert_to_DER_cert(other.own_certificate))
+        except ValueError as error:
+            raise _wrong(of_listener, setting, f"{path}: its certificate cannot be read: {error}") from None
+        if not names:
+            raise _wrong(of_listener, setting, f"{path}: its certificate has no alternative name of a host")
+        contexts |= {name: other for name in names if name not in contexts}
+
+    def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        wanted = (name or "").lower().rstrip(".")
+        found = contexts.get(wanted) or contexts.get(f"*.{wanted.partition('.')[2]}")
+        if found is not None:
+            connection.context = found
+
+    result.sni_callback = choose
 
 
 def _key_problem(error: ssl.SSLError, is_locked: bool) -> str:

@@ -287,7 +287,9 @@ class BrokerAttributes:
     pykafkad_unauthenticated_connections_max_per_ip: int
     pykafkad_audit_file: str
     pykafkad_audit_allowed: bool
+    pykafkad_ssl_files_check_interval_ms: int
     pykafkad_ssl_handshake_timeout_ms: int
+    pykafkad_ssl_sni_keystores: tuple[str, ...]
     quota_window_num: int
     replication_quota_window_num: int
     alter_log_dirs_replication_quota_window_num: int

@@ -35,7 +35,10 @@ def _read_attributes() -> set[str]:
             names.update(name for name in re.findall(r"\"([a-z0-9_]+)\"", module.text) if name.count("_") >= 3)
             if "import ListenerSettings" in module.text:
                 # What is read for one listener is read by its whole name.
-                names.update(name.replace(".", "_") for name in re.findall(r"\"(s(?:s|as)l\.[a-z.]+)\"", module.text))
+                names.update(
+                    name.replace(".", "_")
+                    for name in re.findall(r"\"((?:pykafkad\.)?s(?:s|as)l\.[a-z.]+)\"", module.text)
+                )
     return names
 
 

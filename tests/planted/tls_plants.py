@@ -17,6 +17,41 @@ COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
     Plant(
+        "a star in a certificate's name stands for nothing",
+        "server/tls_settings.py",
+        """ or contexts.get(f"*.{wanted.partition('.')[2]}")""",
+        "",
+        ("tests/server/test_tls_renewal.py",),
+    ),
+    Plant(
+        "certificates of other names are read once",
+        "server/tls_renewal.py",
+        ", *tls_settings.other_stores(of_listener)]",
+        "]",
+        ("tests/server/test_tls_renewal.py",),
+    ),
+    Plant(
+        "a file of keys is taken while somebody writes it",
+        "server/tls_renewal.py",
+        "if states == self._seen and states != self._taken:",
+        "if states != self._taken:",
+        ("tests/server/test_tls_renewal.py",),
+    ),
+    Plant(
+        "a file of keys that is not fit is read again and again",
+        "server/tls_renewal.py",
+        "self._taken = states",
+        "pass",
+        ("tests/server/test_tls_renewal.py",),
+    ),
+    Plant(
+        "nobody looks at the files of keys",
+        "server/socket_server.py",
+        "if self.tls_renewal is not None and now >= self.tls_renewal.next_look:",
+        "if False:",
+        ("tests/server/test_tls_renewal.py",),
+    ),
+    Plant(
         "what there is no room for is forgotten until more comes",
         "server/tls_transport.py",
         "if incoming.pending or tls.pending() or self._is_ended:\n    self._poller.keeps(self)\nelse:\n    self._poller.keeps_nothing(self)",

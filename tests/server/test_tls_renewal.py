@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.config import Settings
-from pykafkad.errors import KafkaError
+from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata.configs import DELETE, SET
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server.certificate_names import alternative_names
@@ -56,10 +56,12 @@ def add(found, security_protocol="SSL"):
     return renewal, renewal.add(found, Listener("TLS", "localhost", 0, security_protocol=security_protocol)), logs.lines
 
 
-def served(endpoint):
-    """The certificate that a new connection is shown, as DER."""
+def served(endpoint, name="localhost"):
+    """The certificate that a new connection is shown, as DER; it asks for the host of that name."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    context = client_context()
+    context.check_hostname = False
+    client = context.wrap_bio(incoming, outgoing, server_hostname=name)
     heard = ssl.MemoryBIO()
     server = endpoint.context.wrap_bio(heard, endpoint.outgoing, server_side=True)
     for _ in range(10):
@@ -167,6 +169,113 @@ def test_a_file_that_changes_is_read_again_with_the_next_change_of_settings(tmp_
     path.unlink()
     renewal.renew()
     assert "cannot be read" in lines[-1][1] and served(endpoint) == new.der
+
+
+def of_file(path, **more):
+    """Settings of a listener whose key store is a file."""
+    found = dict(settings(ssl_keystore_location=str(path), **more).static)
+    for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain"):
+        del found[name]
+    return Settings(found)
+
+
+def test_files_are_looked_at(tmp_path):
+    """One that has changed is taken when it has stayed as it is for an interval; one that is not fit is told once."""
+    path = tmp_path / "store.pem"
+    path.write_text(store(certificates.server()))
+    renewal, endpoint, lines = add(of_file(path, pykafkad_ssl_files_check_interval_ms="7000"))
+    for now in (0.0, 7.0, 14.0):
+        assert now >= renewal.next_look
+        renewal.look(now)
+        assert renewal.next_look == now + 7
+    assert lines == []
+    new = certificates.renewed()
+    path.write_text(store(new))
+    renewal.look(21.0)
+    assert served(endpoint) == certificates.server().der
+    renewal.look(28.0)
+    assert served(endpoint) == new.der and lines == [("certificates-renewed", "")]
+    path.write_text("half of it")
+    renewal.look(35.0)
+    path.write_text("half of it, and more")
+    renewal.look(42.0)
+    assert len(lines) == 1
+    for now in (49.0, 56.0, 63.0):
+        renewal.look(now)
+    assert [event for event, _ in lines] == ["certificates-renewed", "certificates-not-renewed"]
+    path.unlink()
+    for now in (70.0, 77.0, 84.0):
+        renewal.look(now)
+    assert "cannot be read" in lines[-1][1] and len(lines) == 3 and served(endpoint) == new.der
+    path.write_text(store(certificates.server()))
+    for now in (91.0, 98.0):
+        renewal.look(now)
+    assert served(endpoint) == certificates.server().der
+
+
+def named(tmp_path):
+    """Settings with two more certificates, and these."""
+    others = [
+        certificates.renewed(hosts=hosts) for hosts in (("a.example.com", "localhost"), ("*.Example.com", "b.org"))
+    ]
+    paths = [tmp_path / f"{index}.pem" for index in range(len(others))]
+    for path, other in zip(paths, others, strict=True):
+        path.write_text(store(other))
+    return settings(pykafkad_ssl_sni_keystores=",".join(map(str, paths))), paths, others
+
+
+def test_a_client_is_shown_the_certificate_of_the_name_that_it_asks_for(tmp_path):
+    """A name of its own before a star, which stands for one part; without such a name the listener's."""
+    found, _, (first, second) = named(tmp_path)
+    _, endpoint, _ = add(found)
+    own = certificates.server()
+    for name, shown in (
+        ("a.example.com", first), ("A.EXAMPLE.COM", first), ("localhost", first), ("x.example.com", second),
+        ("b.org", second), ("c.org", own), ("x.y.example.com", own), ("example.com", own), (None, own),
+        ("127.0.0.1", own),
+    ):  # fmt: skip
+        assert served(endpoint, name) == shown.der, name
+
+
+def test_certificates_of_other_names_are_renewed_too(tmp_path):
+    """With the files' other changes; one that is not fit is not taken."""
+    found, paths, (_, second) = named(tmp_path)
+    renewal, endpoint, lines = add(found)
+    new = certificates.renewed(hosts=("b.org",))
+    paths[1].write_text(store(new))
+    for now in (0.0, 10.0):
+        renewal.look(now)
+    assert served(endpoint, "b.org") == new.der and served(endpoint, "x.example.com") == certificates.server().der
+    paths[1].write_text(second.pem)
+    for now in (20.0, 30.0):
+        renewal.look(now)
+    assert served(endpoint, "b.org") == new.der
+    assert f"there must be one -----BEGIN PRIVATE KEY----- in it, not no private key (in {paths[1]})" in lines[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("nothing", "not no private key"),
+        (store(certificates.authority()), "its certificate has no alternative name of a host"),
+    ],
+)
+def test_key_stores_of_other_names_that_cannot_be(tmp_path, content, sentence):
+    """With the setting and the file."""
+    path = tmp_path / "other.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=rf"^pykafkad\.ssl\.sni\.keystores: .*{sentence}") as caught:
+        add(settings(pykafkad_ssl_sni_keystores=str(path)))
+    assert str(path) in str(caught.value)
+
+
+def test_nobody_looks_at_files_where_the_interval_is_0(tmp_path):
+    path = tmp_path / "store.pem"
+    path.write_text(store(certificates.server()))
+    renewal, *_ = add(of_file(path, pykafkad_ssl_files_check_interval_ms="0"))
+    assert renewal.next_look == float("inf")
 
 
 @pytest.mark.parametrize("live, sentence", [
@@ -320,6 +429,23 @@ def test_admins_renew_certificates(world):
     assert served(endpoint_of(world)) == certificates.server().der
     assert alter(world, *sets(inline(new)), name="")[0] == errors.INVALID_REQUEST
     assert alter(world, ("ssl.keystore.location", SET, "/x"))[0] == errors.INVALID_REQUEST
+
+
+def test_a_broker_looks_at_its_files(tmp_path):
+    """By the clock: nobody asks for it."""
+    path, data = tmp_path / "store.pem", tmp_path / "data"
+    path.write_text(store(certificates.server()))
+    data.mkdir()
+    none = dict.fromkeys(("ssl.keystore.key", "ssl.keystore.certificate.chain"))
+    world = tls_world(data, **{"ssl.keystore.location": str(path), **none})
+    new = certificates.renewed()
+    path.write_text(store(new))
+    world.advance(9)
+    assert served(endpoint_of(world)) == certificates.server().der
+    for _ in range(30):
+        world.advance(1)
+    assert served(endpoint_of(world)) == new.der
+    world.stop()
 
 
 def test_the_legacy_api_replaces_the_stores_too(world):
