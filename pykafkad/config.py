@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from pykafkad.errors import INVALID_CONFIG, INVALID_REQUEST, ConfigError, KafkaError
 from pykafkad.settings import authorizer_settings, notices, per_listener
-from pykafkad.settings.rows import BROKER, CLIENT_METRICS, GROUP, ROWS, SCOPES, TOPIC, InvalidValue, Row
+from pykafkad.settings.rows import (
+    ACT_AS,
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    ROWS,
+    SCOPES,
+    SERVED_RELEASE,
+    TOPIC,
+    InvalidValue,
+    Row,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.settings.attributes import BrokerAttributes, TopicAttributes
+    from pykafkad.settings.release import Release
 
 __all__ = [
     "BROKER",
@@ -97,6 +109,7 @@ if not TYPE_CHECKING:
 class Settings(BrokerAttributes):
     """The broker's settings, typed: `settings.num_partitions`, `settings.log_dirs` …; None where Kafka has no value.
 
+    `release` is the release of Kafka that is acted as (None: 4.3.1), `rows` are its settings.
     `static` holds the texts that were set at start, by name. `dynamic_default` and `dynamic_broker` hold the texts that
     were set live for all brokers and for this broker. `warnings` are sentences for the log about unknown names and
     settings that clients would notice and that have no effect here; `without_effect` are the names of other settings
@@ -108,13 +121,23 @@ class Settings(BrokerAttributes):
         "described",
         "dynamic_broker",
         "dynamic_default",
+        "release",
+        "rows",
         "static",
         "warnings",
         "without_effect",
     )
 
     def __init__(self, static: Mapping[str, str]) -> None:
-        rows = ROWS[BROKER]
+        self.release: Release | None = None
+        self.rows: Mapping[str, dict[str, Row]] = ROWS
+        name = static.get(ACT_AS, SERVED_RELEASE)
+        if name != SERVED_RELEASE:
+            from pykafkad.settings import release
+
+            self.release = release.of(name)
+            self.rows = self.release.rows
+        rows = self.rows[BROKER]
         # A default that differs from Kafka's counts as set at start. DescribeConfigs then shows both values, as it does
         # for Kafka's sample server.properties, which sets the same ones.
         self.static = {
@@ -133,10 +156,11 @@ class Settings(BrokerAttributes):
         self.without_effect: list[str] = []
         self.described: dict[tuple[object, ...], Any] = {}
         self._topic_defaults: TopicSettings | None = None
-        for row in rows.values():
-            setattr(self, row.attribute, row.typed_default())
+        # What another release does not have keeps its default, and what only it has is shown and not read.
+        for row in ROWS[BROKER].values():
+            setattr(self, row.attribute, rows.get(row.name, row).typed_default())
         for name, text in self.static.items():
-            if name in rows:
+            if name in rows and name in ROWS[BROKER]:
                 setattr(self, rows[name].attribute, rows[name].parse(text))
 
     @classmethod
@@ -171,7 +195,7 @@ class Settings(BrokerAttributes):
         `defaults` are the cluster-wide values, `broker` those of this broker. An invalid text is skipped: it was
         checked when it was set, and a broker that has it in its metadata log must still start.
         """
-        rows = ROWS[BROKER]
+        rows = {name: row for name, row in self.rows[BROKER].items() if name in ROWS[BROKER]}
         touched = {**self.dynamic_default, **self.dynamic_broker, **defaults, **broker}
         self.dynamic_default = dict(defaults)
         self.dynamic_broker = dict(broker)
@@ -241,8 +265,8 @@ def topic_settings(settings: Settings, overrides: Mapping[str, str]) -> TopicSet
 
 def _topic_defaults(settings: Settings) -> TopicSettings:
     values = TopicSettings()
-    for row in ROWS[TOPIC].values():
-        setattr(values, row.attribute, inherited(settings, row))
+    for name, row in ROWS[TOPIC].items():
+        setattr(values, row.attribute, inherited(settings, settings.rows[TOPIC].get(name, row)))
     return values
 
 
@@ -329,17 +353,17 @@ _UNKNOWN = {
 }
 
 
-def validate(scope: str, name: str, text: str) -> object:
+def validate(scope: str, name: str, text: str, all_rows: Mapping[str, dict[str, Row]] = ROWS) -> object:
     """The typed value of one setting. Raises `KafkaError` with Kafka's code and sentence.
 
     For a broker, Kafka accepts names that it does not know, because plug-ins may read them. Such a text is returned
     unchanged.
     """
-    row = ROWS[scope].get(name)
+    row = all_rows[scope].get(name)
     if row is None:
         if scope == BROKER:
-            base = ROWS[BROKER].get(name.split(".", 3)[-1]) if name.startswith(LISTENER_PREFIX) else None
-            return text if base is None else validate(scope, base.name, text)
+            base = all_rows[BROKER].get(name.split(".", 3)[-1]) if name.startswith(LISTENER_PREFIX) else None
+            return text if base is None else validate(scope, base.name, text, all_rows)
         code, sentence = _UNKNOWN[scope]
         raise KafkaError(code, sentence + name)
     try:
@@ -354,7 +378,7 @@ def validate_overrides(scope: str, overrides: Mapping[str, str], settings: Setti
     Raises `KafkaError`.
     """
     for name, text in overrides.items():
-        validate(scope, name, text)
+        validate(scope, name, text, settings.rows)
     if scope == TOPIC:
         _check_topic(topic_settings(settings, overrides), settings)
     elif scope == GROUP:
@@ -443,7 +467,7 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
 
     `one_broker` says whether the change is for a named broker or is the default of all brokers.
     """
-    rows = ROWS[BROKER]
+    rows = settings.rows[BROKER]
     set_texts = {name: text for name, text in changes.items() if text is not None}
     fixed = [name for name in set_texts if name in rows and rows[name].applies == "start"]
     if fixed:
@@ -453,7 +477,7 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
         sentence = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(listener_only)}]")
     for name, text in set_texts.items():
-        validate(BROKER, name, text)
+        validate(BROKER, name, text, settings.rows)
     if not one_broker:
         own = [name for name in set_texts if _for_one_broker(name)]
         if own:

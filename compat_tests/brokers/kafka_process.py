@@ -24,6 +24,7 @@ class KafkaProcess(ProcessBroker):
 
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
+    FORMAT_OPTIONS: tuple[str, ...] = ("--standalone",)
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class KafkaProcess(ProcessBroker):
 
     def format(self) -> None:
         """Write the data directory's first files."""
-        command = [*self._java, "kafka.tools.StorageTool", "format", "--standalone"]
+        command = [*self._java, "kafka.tools.StorageTool", "format", *self.FORMAT_OPTIONS]
         command += ["-t", CLUSTER_ID, "-c", str(self.properties_path), *self._release]
         formatted = subprocess.run(command, capture_output=True, text=True)
         if formatted.returncode != 0:

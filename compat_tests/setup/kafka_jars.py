@@ -58,6 +58,13 @@ def fetch_older_tools(version: str) -> Path:
     return _fetch(directory, f"the Java client {version}", pom, "kafka-tools-*.jar")
 
 
+def fetch_broker(version: str) -> Path:
+    """Download the broker of another release (about 45 MB) in the same way."""
+    directory = cache_directory() / f"kafka-{version}" / "libs"
+    pom = _pom((f"org.apache.kafka:kafka_2.13:{version}",))
+    return _fetch(directory, f"the broker of Kafka {version}", pom, "kafka_2.13-*.jar")
+
+
 def _fetch(directory: Path, what: str, pom: str, expected: str) -> Path:
     """Download what `pom` names into `directory`, once; one of the files is `expected`."""
     with exclusively("kafka-jars"):

@@ -182,6 +182,8 @@ def _properties(options: Options) -> dict[str, tuple[str, str]]:
                 f"--memory {options.memory}: nothing would be kept in --data {options.data}; give one of them"
             )
         command_line["pykafkad.memory.max.bytes"] = str(_size_bytes(options.memory))
+    if options.act_as is not None:
+        command_line["pykafkad.act.as"] = options.act_as
     if options.audit is not None:
         from pykafkad.cli import serve_files
 

@@ -140,6 +140,13 @@ OPTIONS = (
     ),
     ("--tenant-config", "NAME=FILE", True, "settings of one tenant, before those that all share (repeatable)"),
     (
+        "--act-as",
+        "RELEASE",
+        False,
+        "be a Kafka of this release: 3.4, 3.7, 3.9, 4.0, 4.1 or 4.2 (default: 4.3); a directory keeps the release that "
+        "it was begun with, until its features are raised",
+    ),
+    (
         "--log-level",
         "LEVEL",
         False,
@@ -164,6 +171,7 @@ class Options:
     trace: str | None
     audit: str | None
     log_level: str | None
+    act_as: str | None
     control: str | None
     control_token: str | None
     registry: str | None

@@ -34,6 +34,7 @@ _SHARED = ("memory", "tls", "properties")
 """Options that hold for each tenant as they are."""
 
 _INSTEAD = {
+    "act_as": "set it for each tenant: --set NAME:pykafkad.act.as=RELEASE",
     "listen": "give each tenant its address: --tenant NAME=HOST:PORT",
     "trace": "it would show all tenants",
     "audit": "give each tenant a file: --set NAME:pykafkad.audit.file=FILE",

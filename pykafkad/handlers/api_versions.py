@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.handlers import table
+from pykafkad.metadata import features
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -35,14 +36,13 @@ def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
     if ctx.login is not None:
         ctx.login.versions_told(ctx.connection)
     image = ctx.metadata
-    supported = image.supported_features()
-    if ctx.version < 4:
-        supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
+    supported = features.supported(ctx.settings)
     return messages.ApiVersionsResponse(
         api_keys=_keys(ctx),
         supported_features=[
             messages.ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in supported.items()
+            if low > 0 or ctx.version >= 4
         ],
         finalized_features_epoch=image.features_epoch(),
         finalized_features=[
@@ -50,14 +50,13 @@ def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
                 name=name, min_version_level=level, max_version_level=level
             )
             for name, level in image.finalized_features().items()
-            if level > 0
+            if level > 0 and name in supported
         ],
     )
 
 
-def unsupported() -> object:
+def unsupported(row: table.Api) -> object:
     """The answer to an unsupported version: a response of version 0 with the range of this API alone."""
-    (row,) = (row for row in table.ROWS if row.key == 18)
     return messages.ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
         api_keys=[
@@ -73,7 +72,7 @@ def _keys(ctx: Context) -> list[messages.ApiVersionsResponse.ApiVersion]:
     listener = table.CONTROLLER_LISTENER if ctx.on_controller else table.BROKER_LISTENER
     rows = [
         answer(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
-        for row in table.answered_on(listener)
+        for row in table.answered_on(listener, ctx.settings.release)
         if row.advertised_min is not None
     ]
     if ctx.settings.pykafkad_client_telemetry_enable and not ctx.on_controller:

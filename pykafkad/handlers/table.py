@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pykafkad.settings.release import Release
+
     Handler = Callable[[Any, Any], object]
 
 OFFERED = "offered"
@@ -279,10 +281,25 @@ def every_row() -> list[Api]:
     return sorted(ROWS + CONTROLLER_ROWS + UNANSWERED)
 
 
-def answered_on(listener: str) -> list[Api]:
-    """The rows that a kind of listener answers, in the order of the keys."""
+def answered_on(listener: str, release: Release | None = None) -> list[Api]:
+    """The rows that a kind of listener answers, in the order of the keys; with the versions of another release."""
     rows = ROWS if listener == BROKER_LISTENER else sorted(ROWS + CONTROLLER_ROWS)
-    return [row for row in rows if listener in row.listeners]
+    answered = (row for row in rows if listener in row.listeners)
+    return list(answered) if release is None else [row for each in answered for row in _in(release, each)]
+
+
+def _in(release: Release, row: Api) -> list[Api]:
+    """The row with the versions that the release has too; nothing if it has none of them."""
+    if row.name not in release.apis:
+        return [row]
+    found = release.apis[row.name]
+    if found is None:
+        return []
+    low, high = max(row.min_version, found[0]), min(row.max_version, found[1])
+    if low > high:
+        return []
+    first = None if row.advertised_min is None else max(row.advertised_min, found[0])
+    return [row._replace(min_version=low, max_version=high, advertised_min=first)]
 
 
 def module_name(row: Api) -> str:
@@ -305,7 +322,7 @@ def long_handler(row: Api) -> Handler | None:
 
 def unsupported_answer(row: Api) -> object:
     """What an API that `answers_unknown_versions` says to one, in version 0."""
-    return modules[handler(row).__module__].unsupported()
+    return modules[handler(row).__module__].unsupported(row)
 
 
 def by_key(key: int) -> Api | None:

@@ -84,11 +84,13 @@ class Controller:
         image = self.image
         is_new = features.METADATA_VERSION not in image.features
         levels = features.levels(event.bootstrap) if is_new else image.features
-        unsupported = features.unsupported(levels)
+        unsupported = features.unsupported(levels, self.settings)
         if unsupported:
+            who = f"Kafka {self.settings.pykafkad_act_as}, as which it would act,"
+            who = "this release of pykafkad" if self.settings.release is None else who
             raise ConfigError(
-                f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which this release of "
-                "pykafkad does not have: change the features with kafka-features on a Kafka 4.3, or start on another "
+                f"the metadata log was written by a cluster that runs {', '.join(unsupported)}, which {who} "
+                "does not have: change the features with kafka-features on a Kafka 4.3, or start on another "
                 "directory"
             )
         records: list[StoredRecord] = []
@@ -96,7 +98,7 @@ class Controller:
             records.append(record_codec.record(messages.AbortTransactionRecord(reason="Controller failover")))
         if is_new:
             records += self._bootstrap(event.bootstrap, levels)
-        records.append(record_codec.record(registrations.controller_registration(self.node_id, event)))
+        records.append(record_codec.record(registrations.controller_registration(self.node_id, self.settings, event)))
         return [Append(record_codec.LOG, records)]
 
     def _bootstrap(self, bootstrap: list[StoredRecord], levels: dict[str, int]) -> list[StoredRecord]:

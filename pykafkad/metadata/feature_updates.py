@@ -14,7 +14,7 @@ from pykafkad.metadata.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
     RECORD_CHANGES,
-    SUPPORTED,
+    supported,
 )
 from pykafkad.wire import messages
 
@@ -37,9 +37,8 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
     records: list[StoredRecord] = []
     try:
         for name, (level, upgrade_type) in event.updates.items():
-            _check(
-                image, node_id, name, level, upgrade_type, {each: asked for each, (asked, _) in event.updates.items()}
-            )
+            proposed = {each: asked for each, (asked, _) in event.updates.items()}
+            _check(image, supported(settings), node_id, name, level, upgrade_type, proposed)
             if name == KRAFT_VERSION:
                 # The level itself is in control records. This record gives the request an offset to wait for.
                 records.append(record_codec.record(messages.NoOpRecord()))
@@ -74,10 +73,19 @@ def _quorum_with_voters(event: UpdateFeatures) -> list[StoredRecord]:
     return [record_codec.control_record(version), record_codec.control_record(voters.to_record(event.voters))]
 
 
-def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int, proposed: dict[str, int]) -> None:
-    """Raises `KafkaError` when a feature cannot change to a level. `proposed` are all new levels of the request."""
+def _check(
+    image: Image,
+    ranges: dict[str, tuple[int, int]],
+    node_id: int,
+    name: str,
+    level: int,
+    upgrade_type: int,
+    proposed: dict[str, int],
+) -> None:
+    """Raises `KafkaError` when a feature cannot change to a level. `ranges` are the supported levels, `proposed` all
+    new levels of the request."""
     current = image.features.get(name, 0)
-    low, high = SUPPORTED.get(name, (0, 0))
+    low, high = ranges.get(name, (0, 0))
     problem = None
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         problem = "The controller does not support the given upgrade type."
@@ -96,7 +104,7 @@ def _check(image: Image, node_id: int, name: str, level: int, upgrade_type: int,
         problem = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level < current:
         problem = "Can't downgrade the version of this feature."
-    elif name not in SUPPORTED:
+    elif name not in ranges:
         problem = f"Feature {name} not found."
     elif name == METADATA_VERSION and any(level < each <= current for each in RECORD_CHANGES):
         why = "Refusing to perform the requested downgrade because it might delete metadata information."

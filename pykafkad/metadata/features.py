@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
 
 METADATA_VERSION = "metadata.version"
@@ -69,12 +70,28 @@ BOOTSTRAP = {
 NEW_CLUSTER_KRAFT_VERSION = 1
 
 
-def unsupported(finalized: dict[str, int]) -> list[str]:
+def supported(settings: Settings) -> dict[str, tuple[int, int]]:
+    """`SUPPORTED`, or what the release supports that is acted as."""
+    return SUPPORTED if settings.release is None else settings.release.features
+
+
+def of_new_cluster(settings: Settings) -> dict[str, int]:
+    """`BOOTSTRAP`, or the levels of a new cluster of the release that is acted as."""
+    if settings.release is None:
+        return BOOTSTRAP
+    return {name: level for name in BOOTSTRAP if (level := settings.release.new_cluster.get(name, 0))}
+
+
+def unsupported(finalized: dict[str, int], settings: Settings) -> list[str]:
     """The features of a cluster whose level this release does not support, as `name=level`."""
+    ranges = supported(settings)
+    if settings.release is not None:
+        # Older releases than 3.9 do not know kraft.version, and our own quorum has it whatever we act as.
+        ranges = {KRAFT_VERSION: SUPPORTED[KRAFT_VERSION], **ranges}
     return [
         f"{name}={level}"
         for name, level in sorted({METADATA_VERSION: 0, **finalized}.items())
-        if not SUPPORTED.get(name, (0, 0))[0] <= level <= SUPPORTED.get(name, (0, 0))[1]
+        if not ranges.get(name, (0, 0))[0] <= level <= ranges.get(name, (0, 0))[1]
     ]
 
 

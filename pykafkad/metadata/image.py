@@ -169,10 +169,6 @@ class Image:
         names = None if key is None else self._names_by_collision_key.get(key)
         return min(names) if names else None
 
-    def supported_features(self) -> dict[str, tuple[int, int]]:
-        """Feature name to the lowest and the highest level that this release supports."""
-        return features.SUPPORTED
-
     def finalized_features(self) -> dict[str, int]:
         """Feature name to finalized level."""
         return self.features

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
 
 
-def controller_registration(node_id: int, event: Activate) -> messages.RegisterControllerRecord:
+def controller_registration(node_id: int, settings: Settings, event: Activate) -> messages.RegisterControllerRecord:
     """The record with a controller's listeners and the feature levels that it supports."""
     record = messages.RegisterControllerRecord
     return record(
@@ -33,7 +33,7 @@ def controller_registration(node_id: int, event: Activate) -> messages.RegisterC
         ],
         features=[
             record.ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in features.SUPPORTED.items()
+            for name, (low, high) in features.supported(settings).items()
         ],
     )
 
@@ -60,7 +60,7 @@ def register(image: Image, settings: Settings, event: RegisterBroker) -> list[Ap
         ],
         features=[
             record.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in features.SUPPORTED.items()
+            for name, (low, high) in features.supported(settings).items()
         ],
         rack=event.rack,
         fenced=True,

@@ -97,10 +97,10 @@ def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
     )
 
 
-def bootstrap(now_ms: int) -> bytes:
+def bootstrap(now_ms: int, levels: dict[str, int] = features.BOOTSTRAP) -> bytes:
     """The content of `bootstrap.checkpoint`: the features of a new cluster."""
-    levels = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in features.BOOTSTRAP.items())
-    return b"".join(_pieces(0, now_ms, [_header(0)], levels))
+    records = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items())
+    return b"".join(_pieces(0, now_ms, [_header(0)], records))
 
 
 class Writing:

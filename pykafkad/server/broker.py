@@ -124,14 +124,16 @@ class Broker(BrokerParts, RuntimeNode):
         self.services = self._make_services()
         self.dispatcher = Dispatcher(
             runtime, self.services, BROKER_LISTENER, self.forward,
-            purgatory=self.purgatory, commits=self.commits, logs=self.logs,
+            purgatory=self.purgatory, commits=self.commits, logs=self.logs, release=settings.release,
         )  # fmt: skip
         self.serve = self.dispatcher.serve
-        self._fast_paths = {row.key: FAST_PATHS[row.name](self) for row in table.ROWS if row.has_fast_path}
+        answered = {row.key: row for row in table.answered_on(BROKER_LISTENER, settings.release) if row.has_fast_path}
+        self._fast_paths = {key: FAST_PATHS[row.name](self) for key, row in answered.items()}
         self.fast_paths: dict[int, FastPath] = {
             key << 16 | version: fast_path.serve
             for key, fast_path in self._fast_paths.items()
             for version in fast_path.versions
+            if version <= answered[key].max_version
         }
         self._watched_fast_paths: WatchedFastPaths | None = None
         self.sessions = self._make_sessions(authorizer)

@@ -165,7 +165,7 @@ class BrokerLifecycle(RuntimeNode):
             ],
             features=[
                 request.Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in features.SUPPORTED.items()
+                for name, (low, high) in features.supported(self._broker.settings).items()
             ],
             rack=broker.settings.broker_rack,
             log_dirs=self._log_dirs,

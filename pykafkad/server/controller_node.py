@@ -97,7 +97,7 @@ class ControllerNode(RuntimeNode):
             settings=settings,
         )
         self._handlers: dict[int, Handler] = {}
-        self.dispatcher = Dispatcher(runtime, None, CONTROLLER_LISTENER, self._serve)
+        self.dispatcher = Dispatcher(runtime, None, CONTROLLER_LISTENER, self._serve, release=settings.release)
         self.serve = self.dispatcher.serve
         self.sessions = Sessions({}, authorizer)
         self.sync_offload = Offload(runtime.reactor.wake, runtime.unexpected)

@@ -48,7 +48,7 @@ class ControllerRegistration:
 
     def _request(self, epoch: int) -> messages.ControllerRegistrationRequest:
         event = Activate(epoch, self._incarnation_id, listeners.endpoints(self._node.listeners), [])
-        record = controller_registration(self._node.node_id, event)
+        record = controller_registration(self._node.node_id, self._node.settings, event)
         form = messages.ControllerRegistrationRequest
         return form(
             controller_id=record.controller_id,

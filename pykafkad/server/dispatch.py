@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pykafkad.server.logs import Logs
     from pykafkad.server.purgatory import Purgatory
     from pykafkad.server.runtime import Runtime
+    from pykafkad.settings.release import Release
 
     Decode = Callable[..., tuple[Any, int]]
     Encode = Callable[[Any, list[Any]], None]
@@ -153,8 +154,10 @@ class Dispatcher:
         purgatory: Purgatory | None = None,
         commits: Commits | None = None,
         logs: Logs | None = None,
+        release: Release | None = None,
     ) -> None:
-        """A node without `services` (a controller) forwards everything, delays nothing and covers no writes."""
+        """A node without `services` (a controller) forwards everything, delays nothing and covers no writes. `release`
+        is another release to act as."""
         self._runtime = runtime
         # A node without services never uses them.
         self._services = services  # type: ignore[assignment]
@@ -163,7 +166,7 @@ class Dispatcher:
         self._commits = commits  # type: ignore[assignment]
         self._routes = {
             row.key: Route(row, self, forward if row.is_forwarded or services is None else None)
-            for row in table.answered_on(listener)
+            for row in table.answered_on(listener, release)
         }
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()

@@ -16,7 +16,6 @@ from struct import Struct, error as StructError
 from pykafkad import errors
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
-from pykafkad.handlers.table import BROKER_LISTENER
 from pykafkad.server import refused_parts
 from pykafkad.server.dispatch import Dispatcher, ServedContext
 from pykafkad.server.session import READY
@@ -161,10 +160,11 @@ class FaultDispatcher(Dispatcher):
         super().__init__(
             broker.runtime,
             broker.services,
-            BROKER_LISTENER,
+            table.BROKER_LISTENER,
             broker.forward,
             purgatory=broker.purgatory,
             commits=broker.commits,
+            release=broker.settings.release,
         )
         self.long_request_limiter = broker.dispatcher.long_request_limiter
         self._faults = faults

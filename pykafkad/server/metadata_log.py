@@ -174,7 +174,10 @@ class MetadataLog:
             self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
         path = self._bootstrap_path()
         if not self._node.runtime.disk.exists(path):
-            self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms), sync=False)
+            self._node.runtime.disk.replace(path, self._bootstrap(now_ms), sync=False)
+
+    def _bootstrap(self, now_ms: int) -> bytes:
+        return snapshots.bootstrap(now_ms, features.of_new_cluster(self._node.settings))
 
     def bootstrap_records(self) -> list[StoredRecord]:
         """The records that a new cluster begins with, as formatting left them; empty when the cluster has begun. Raises
@@ -184,12 +187,12 @@ class MetadataLog:
         path = self._bootstrap_path()
         now_ms = self._node.runtime.now_ms
         try:
-            return _data_records(self._node.runtime.disk.read(path) or snapshots.bootstrap(now_ms))
+            return _data_records(self._node.runtime.disk.read(path) or self._bootstrap(now_ms))
         except KafkaError as error:
             # It is written unsynced, and a loss of power in the very first start may leave half of it.
             self._node.logs.warning("metadata", "bootstrap-not-whole", path=path, reason=error)
-            self._node.runtime.disk.replace(path, snapshots.bootstrap(now_ms))
-            return _data_records(snapshots.bootstrap(now_ms))
+            self._node.runtime.disk.replace(path, self._bootstrap(now_ms))
+            return _data_records(self._bootstrap(now_ms))
         except ProtocolError as error:
             raise StorageFailure("read", path, error) from error
 

@@ -83,11 +83,12 @@ class _Caller:
         self._paths = (produce, fetch)
         by_name: dict[str, ProduceFastPath | FetchFastPath] = {"Produce": produce, "Fetch": fetch}
         self.fast_paths: dict[int, FastPath] = {}
-        for row in table.ROWS:
+        for row in table.answered_on(table.BROKER_LISTENER, broker.settings.release):
             path = by_name.get(row.name)
             if path is not None:
                 serve: FastPath = path.serve
-                self.fast_paths.update((row.key << 16 | version, serve) for version in path.versions)
+                versions = (version for version in path.versions if version <= row.max_version)
+                self.fast_paths.update((row.key << 16 | version, serve) for version in versions)
 
     def _may_write(self, topic: str) -> bool:
         return self._may("Write", topic)

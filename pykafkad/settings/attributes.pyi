@@ -281,6 +281,7 @@ class BrokerAttributes:
     pykafkad_cluster_id: str
     pykafkad_delegation_tokens_max: int
     pykafkad_delegation_tokens_max_per_owner: int
+    pykafkad_act_as: str
     pykafkad_group_commit: bool
     pykafkad_client_telemetry_enable: bool
     pykafkad_sasl_scram_secret: str | None

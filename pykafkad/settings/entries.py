@@ -6,7 +6,7 @@ from `server.properties`, then the default. Of several units of one quantity the
 
 from __future__ import annotations
 
-from pykafkad.config import BROKER, CLIENT_METRICS, GROUP, LISTENER_PREFIX, ROWS, SYNONYM_GROUPS, TOPIC
+from pykafkad.config import BROKER, CLIENT_METRICS, GROUP, LISTENER_PREFIX, SYNONYM_GROUPS, TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class Entry:
         self.source = synonyms[0][2] if synonyms else DEFAULT_CONFIG
         self.read_only = read_only
         self.sensitive = row is None or row.sensitive
-        self.type_id = UNKNOWN_TYPE_ID if row is None else TYPE_IDS[row.type]
+        self.type_id = UNKNOWN_TYPE_ID if row is None else TYPE_IDS[row.shown_type]
         self.help = None if row is None else row.help
 
 
 def describe_broker(settings: Settings) -> list[Entry]:
     """Every setting of this broker. Unknown names that were set are included, without their values."""
-    rows = ROWS[BROKER]
+    rows = settings.rows[BROKER]
     entries = []
     for row in rows.values():
         was_set = (
@@ -88,7 +88,7 @@ def describe_broker_defaults(settings: Settings) -> list[Entry]:
     """The settings that are set live for all brokers: the resource with the empty name."""
     entries = []
     for name, text in settings.dynamic_default.items():
-        row = ROWS[BROKER].get(name)
+        row = settings.rows[BROKER].get(name)
         shown = None if row is None or row.sensitive else text
         read_only = row is None or row.applies == "start"
         entries.append(Entry(name, shown, [(name, shown, DYNAMIC_DEFAULT_BROKER_CONFIG)], row, read_only))
@@ -107,7 +107,7 @@ def describe_created_topic(settings: Settings, overrides: Mapping[str, str]) -> 
     """
     entries = sorted(describe_topic(settings, overrides), key=lambda entry: entry.name)
     for entry in entries:
-        row = ROWS[TOPIC][entry.name]
+        row = settings.rows[TOPIC][entry.name]
         if entry.name in overrides:
             entry.value = overrides[entry.name]
         else:
@@ -136,15 +136,16 @@ def describe_client_metrics(settings: Settings, overrides: Mapping[str, str]) ->
 
 def _describe(scope: str, settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
     entries = []
-    for row in ROWS[scope].values():
+    for row in settings.rows[scope].values():
         text = overrides.get(row.name)
         if row.internal and text is None:
             continue
         synonyms = []
-        if row.broker_settings:
+        if scope == GROUP and (not row.broker_settings or settings.release is not None):
+            # Before Kafka 4.3 a group's defaults do not say which settings of the broker they are.
+            synonyms = [(row.name, _inherited_text(settings, row), DEFAULT_CONFIG)]
+        elif row.broker_settings:
             synonyms = broker_synonyms(settings, row.broker_settings[0][0])
-        elif scope == GROUP:
-            synonyms = [(row.name, row.default, DEFAULT_CONFIG)]
         if text is None:
             value = _inherited_text(settings, row)
         else:
@@ -156,7 +157,7 @@ def _describe(scope: str, settings: Settings, overrides: Mapping[str, str]) -> l
 
 def _inherited_text(settings: Settings, row: Row) -> str | None:
     for name, factor in row.broker_settings:
-        text = _broker_value(settings, ROWS[BROKER][name])
+        text = _broker_value(settings, settings.rows[BROKER][name])
         if text is not None:
             return text if factor == 1 else str(-1 if int(text) < 0 else int(text) * factor)
     return row.default
@@ -187,11 +188,11 @@ def broker_synonyms(settings: Settings, name: str) -> list[tuple[str, str | None
     names = _synonym_names(name)
     found = []
     for layer, source in _layers(settings):
-        found += [(each, _shown(each, layer[each]), source) for each in names if each in layer]
+        found += [(each, _shown(settings, each, layer[each]), source) for each in names if each in layer]
     for each in names:
-        row = ROWS[BROKER].get(each)
+        row = settings.rows[BROKER].get(each)
         if row is not None and row.kafka_default is not None and not _has_no_default(row):
-            found.append((each, _shown(each, row.kafka_default), DEFAULT_CONFIG))
+            found.append((each, _shown(settings, each, row.kafka_default), DEFAULT_CONFIG))
     own = next((index for index, (each, _, _) in enumerate(found) if each == name), len(found))
     return found[own:]
 
@@ -219,6 +220,6 @@ def _synonym_names(name: str) -> tuple[str, ...]:
     return next((group for group in SYNONYM_GROUPS if name in group), (name,))
 
 
-def _shown(name: str, text: str) -> str | None:
-    row = ROWS[BROKER].get(name)
+def _shown(settings: Settings, name: str, text: str) -> str | None:
+    row = settings.rows[BROKER].get(name)
     return None if row is None or row.sensitive else text

@@ -16,6 +16,10 @@ SCOPES = (BROKER, TOPIC, GROUP, CLIENT_METRICS)
 OWN_PREFIX = "pykafkad."
 """The prefix of pykafkad's own settings, which Kafka does not have."""
 
+ACT_AS = "pykafkad.act.as"
+"""The setting that names another release of Kafka to act as (`release.py`)."""
+SERVED_RELEASE = "4.3"
+
 # Ranges of Java's integers by type name.
 INTEGER_RANGES = {"int": (-(2**31), 2**31 - 1), "short": (-(2**15), 2**15 - 1), "long": (-(2**63), 2**63 - 1)}
 
@@ -37,8 +41,9 @@ class Row:
     """One setting.
 
     `default` is a text or None. `applies` is when Kafka lets it change: `start`, `cluster`, `broker` (see broker.txt)
-    or `live`. `effect` says whether this version reads it, `acts_live` whether a live change counts at once.
-    `broker_settings` is a tuple of (broker setting, factor) from which a topic or group inherits, strongest first.
+    or `live`. `shown_type` is the type in answers, which may differ in another release. `effect` says whether this
+    version reads it, `acts_live` whether a live change counts at once. `broker_settings` is a tuple of (broker setting,
+    factor) from which a topic or group inherits, strongest first.
     """
 
     __slots__ = (
@@ -55,6 +60,7 @@ class Row:
         "kafka_default",
         "name",
         "scope",
+        "shown_type",
         "type",
     )  # fmt: skip
 
@@ -62,6 +68,7 @@ class Row:
         inherits = scope in (TOPIC, GROUP)
         columns = line.split(None, 6 if scope != CLIENT_METRICS else 5)
         name, self.type, default, self.allowed = columns[:4]
+        self.shown_type = self.type
         self.scope = scope
         self.internal = name[-1] == "!"
         self.name = name = name[:-1] if self.internal else name
@@ -96,6 +103,13 @@ class Row:
         DescribeConfigs hides pykafkad's own too.
         """
         return not self.internal or self.name.startswith(OWN_PREFIX)
+
+    def change_default(self, text: str | None) -> None:
+        """Take the default of another release; where ours is not Kafka's, ours stays."""
+        if self.default == self.kafka_default:
+            self.default = text
+        self.kafka_default = text
+        self._typed_default = ...
 
     def typed_default(self) -> Any:
         """The default as a typed value; None when there is none."""

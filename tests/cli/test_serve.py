@@ -331,5 +331,6 @@ def test_help_and_reader_know_the_same_options() -> None:
         "audit",
         "tenant",
         "tenant_config",
+        "act_as",
         "log_level",
     ]

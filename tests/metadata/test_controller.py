@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import ConfigError, KafkaError
-from pykafkad.metadata import configs, controller as controller_module, creation, events, record_codec
+from pykafkad.metadata import configs, controller as controller_module, creation, events, features, record_codec
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.image import TYPE_BROKER, TYPE_TOPIC
 from pykafkad.wire import messages
@@ -62,7 +62,7 @@ def test_a_new_cluster_begins_with_the_same_records_as_kafka():
 def test_no_feature_is_finalized_that_is_not_served():
     """Clients rely on what is finalized."""
     image = Cluster().image
-    assert all(low <= image.features[name] <= high for name, (low, high) in image.supported_features().items())
+    assert all(low <= image.features[name] <= high for name, (low, high) in features.SUPPORTED.items())
 
 
 def with_feature(cluster, name, level):

@@ -82,8 +82,8 @@ PLANTS = (
     Plant(
         "ApiVersions tells features with minimum 0 to old clients",
         "handlers/api_versions.py",
-        "if ctx.version < 4:",
-        "if ctx.version < 3:",
+        "if low > 0 or ctx.version >= 4",
+        "if low > 0 or ctx.version >= 3",
         API_VERSIONS,
     ),
     Plant(

@@ -15,6 +15,20 @@ ELECTIONS = ("tests/server/test_periodic_elections.py",)
 CODEC = ("tests/metadata/test_record_codec.py",)
 
 PLANTS = (
+    Plant(
+        "another release has every feature of this one",
+        "metadata/features.py",
+        "return SUPPORTED if settings.release is None else settings.release.features",
+        "return SUPPORTED",
+        ("tests/server/test_act_as.py",),
+    ),
+    Plant(
+        "another release has every version of an API",
+        "handlers/table.py",
+        "low, high = max(row.min_version, found[0]), min(row.max_version, found[1])",
+        "low, high = max(row.min_version, found[0]), row.max_version",
+        ("tests/server/test_act_as.py",),
+    ),
     # Quorum.
     Plant(
         "records of older epochs are committed alone",

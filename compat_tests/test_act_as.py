@@ -1,0 +1,166 @@
+"""`--act-as`: what pykafkad then offers is what that release's own broker offers, in whole.
+
+The broker of each release comes from Maven Central. Both sides have the same settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaConsumer
+
+from compat_tests.brokers.kafka_process import KafkaProcess
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.scenarios.exchange import Exchange, part
+from compat_tests.setup.kafka_jars import fetch_broker
+from pykafkad.handlers import table
+from pykafkad.testing import Broker
+
+# The first two in every run; the others with --whole-suites.
+RELEASES = {"3.9": "3.9.2", "4.1": "4.1.1", "4.0": "4.0.2", "4.2": "4.2.2", "3.7": "3.7.2", "3.4": "3.4.1"}
+IN_EVERY_RUN = ("3.9", "4.1")
+# Before this release the storage tool cannot put the voters into the log.
+FIRST_WITH_VOTERS_IN_THE_LOG = "3.9"
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+RESOURCES = ((BROKER, "1"), (BROKER, ""), (TOPIC, "events"), (GROUP, "readers"), (CLIENT_METRICS, "watched"))
+# Settings that name a place of the machine or the process, and those that one of the two alone has.
+OWN = {
+    "advertised.listeners",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "pykafkad.act.as",
+}
+
+
+class OlderKafka(KafkaProcess):
+    """A Kafka whose voters are in its settings."""
+
+    FORMAT_OPTIONS = ()
+
+    def __init__(self, jars: Path, directory: Path) -> None:
+        super().__init__(jars, directory)
+        text = self.properties_path.read_text()
+        self.properties_path.write_text(
+            text.replace("controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@")
+        )
+
+
+class Sides(NamedTuple):
+    release: str
+    kafka: Exchange
+    pykafkad: Exchange
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def sides(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    """A broker of the release, and pykafkad that acts as one."""
+    release = request.param
+    if release not in IN_EVERY_RUN:
+        request.getfixturevalue("whole_suites")
+    jars = fetch_broker(RELEASES[release])
+    made = KafkaProcess if release >= FIRST_WITH_VOTERS_IN_THE_LOG else OlderKafka
+    kafka = made(jars, tmp_path_factory.mktemp("kafka"))
+    ours = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"), {"pykafkad.act.as": release})
+    clients = []
+    try:
+        for each in (kafka, ours):
+            each.start()
+            clients.append(Exchange(each.bootstrap, "act-as"))
+            row = part("CreateTopics", "CreatableTopic", name="events", num_partitions=1, replication_factor=1)
+            created = clients[-1].quietly("CreateTopics", 5, topics=[row], timeout_ms=30_000)
+            assert created.topics[0].error_code == 0
+        yield Sides(release, *clients)
+    finally:
+        for client in clients:
+            client.close()
+        for each in (kafka, ours):
+            each.close()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_clients_write_and_read(release: str) -> None:
+    """In a group and in a transaction; what a client may use depends on what the broker says that it has."""
+    with Broker(topics=["events"], settings={"pykafkad.act.as": release}) as broker:
+        producer = Producer({**broker.client_config("confluent"), "transactional.id": "writer"})
+        producer.init_transactions(100)
+        producer.begin_transaction()
+        producer.produce("events", "one")
+        producer.commit_transaction(100)
+        settings = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest", "group_id": "readers"}
+        consumer = KafkaConsumer("events", isolation_level="read_committed", **settings)
+        assert next(consumer).value == b"one"
+        consumer.close()
+
+
+def test_apis_and_their_versions(sides: Sides) -> None:
+    """Each API with its range. Of an older release the versions are missing that Kafka 4.0 removed."""
+    theirs, ours = (_ranges(each) for each in sides[1:])
+    assert ours.keys() == theirs.keys()
+    offered = {row.key: row.advertised_min for row in table.ROWS}
+    expected = {
+        key: (max(low, offered[key]) if sides.release < "4.0" else low, high) for key, (low, high) in theirs.items()
+    }
+    assert ours == expected
+
+
+def test_features(sides: Sides) -> None:
+    """What is supported, and what a new cluster has."""
+    theirs, ours = (_features(each) for each in sides[1:])
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(("kind", "name"), RESOURCES)
+def test_settings(sides: Sides, kind: int, name: str) -> None:
+    """Every setting with its value, type, source and synonyms."""
+    theirs, ours = (_settings(each, kind, name) for each in sides[1:])
+    if sides.release < "3.9" and kind in (GROUP, CLIENT_METRICS):
+        # Such resources came later, and an empty answer says as much as the error that Kafka gives.
+        assert ours == {}
+    else:
+        assert ours == theirs
+
+
+def _ranges(client: Exchange) -> dict[int, tuple[int, int]]:
+    return {row.api_key: (row.min_version, row.max_version) for row in _versions(client).api_keys}
+
+
+def _features(client: Exchange) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+    answer = _versions(client)
+    return (
+        {row.name: (row.min_version, row.max_version) for row in answer.supported_features},
+        {row.name: row.max_version_level for row in answer.finalized_features},
+    )
+
+
+def _versions(client: Exchange) -> Any:
+    names = {"client_software_name": "test", "client_software_version": "1"}
+    highest = {row.api_key: row.max_version for row in client.quietly("ApiVersions", 0).api_keys}
+    return client.quietly("ApiVersions", min(4, highest[18]), **names)
+
+
+def _settings(client: Exchange, kind: int, name: str) -> dict[str, object]:
+    fields = {"resource_type": kind, "resource_name": name, "configuration_keys": None}
+    resources = [part("DescribeConfigs", "DescribeConfigsResource", **fields)]
+    (result,) = client.quietly("DescribeConfigs", 4, resources=resources, include_synonyms=True).results
+    return {
+        row.name: (
+            row.value,
+            row.config_type,
+            row.read_only,
+            row.is_sensitive,
+            row.config_source,
+            [(each.name, each.value, each.source) for each in row.synonyms],
+        )
+        for row in result.configs
+        if row.name not in OWN
+    }

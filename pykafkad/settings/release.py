@@ -1,0 +1,101 @@
+"""Another release of Kafka than 4.3.1, to act as (`--act-as 4.0`): what it offers and what its settings are.
+
+The facts stand in `releases/<name>.txt`, one line for each difference from 4.3.1, as that release's own broker shows
+them (ApiVersions, DescribeConfigs):
+
+    api      NAME  LOW-HIGH             the versions that it answers
+    feature  NAME  LOW-HIGH@LEVEL       the levels that it supports, and that of a new cluster
+    SCOPE    NAME  DEFAULT;TYPE;APPLIES a setting; an empty part is as in 4.3.1, `none` is no default; a setting of
+                                        topics that 4.3.1 lacks has the broker's setting in the place of APPLIES
+
+`-` in the last column: the release has no such API, feature or setting. A feature is listed whether it differs or not.
+
+A release can only be narrower than what is served here. Versions of APIs that Kafka 4.0 removed are not offered for
+an older release, and a setting that 4.3.1 no longer has is shown and has no effect.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from pykafkad.settings.rows import BROKER, ROWS, SCOPES, InvalidValue, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ABSENT = "-"
+_NONE = "none"
+_HELP = "A setting of an older release of Kafka; it has no effect."
+
+
+class Release:
+    """What one release offers.
+
+    `apis` maps the name of an API that differs to its (lowest, highest) version, or to None if the release has no such
+    API. `features` maps each feature to its (lowest, highest) level, `new_cluster` to the level in a new cluster
+    (without those that are at 0). `rows` has its settings: by scope, name to row.
+    """
+
+    __slots__ = ("apis", "features", "new_cluster", "rows")
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.apis: dict[str, tuple[int, int] | None] = {}
+        self.features: dict[str, tuple[int, int]] = {}
+        self.new_cluster: dict[str, int] = {}
+        self.rows: dict[str, dict[str, Row]] = {scope: dict(ROWS[scope]) for scope in SCOPES}
+        for line in lines:
+            if line[0] in "#\n":
+                continue
+            kind, subject, fact = line.split()
+            if kind == "api":
+                self.apis[subject] = None if fact == _ABSENT else _range(fact)
+            elif kind == "feature":
+                self._add_feature(subject, fact)
+            else:
+                self._change_setting(kind, subject, fact)
+
+    def _add_feature(self, name: str, fact: str) -> None:
+        if fact != _ABSENT:
+            levels, _, level = fact.partition("@")
+            self.features[name] = _range(levels)
+            if int(level):
+                self.new_cluster[name] = int(level)
+
+    def _change_setting(self, scope: str, name: str, fact: str) -> None:
+        rows = self.rows[scope]
+        if fact == _ABSENT:
+            del rows[name]
+            return
+        default, kind, applies = [*fact.split(";"), "", ""][:3]
+        if name in rows:
+            row = rows[name] = copy(rows[name])
+            row.shown_type = kind or row.type
+            row.internal = False
+        else:
+            row = rows[name] = Row(scope, " ".join((name, kind, _ABSENT, "any", applies, "no", _HELP)))
+        if applies and scope == BROKER:
+            row.applies = applies
+        if default:
+            row.change_default(None if default == _NONE else "" if default == '""' else default)
+            try:
+                row.typed_default()
+            except InvalidValue:
+                # The release allows other values too.
+                row.allowed = "any"
+
+
+def of(name: str) -> Release:
+    """The release of that name, which is one of the values of `pykafkad.act.as` but the served release."""
+    if name not in _read:
+        with open(f"{__file__.rpartition('/')[0]}/releases/{name}.txt", encoding="utf-8") as lines:
+            _read[name] = Release(lines)
+    return _read[name]
+
+
+_read: dict[str, Release] = {}
+
+
+def _range(text: str) -> tuple[int, int]:
+    low, _, high = text.partition("-")
+    return int(low), int(high)

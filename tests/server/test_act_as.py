@@ -1,0 +1,131 @@
+"""A broker that acts as another release of Kafka (`pykafkad.act.as`); compat_tests/test_act_as.py asks real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafkad import errors
+from pykafkad.config import Settings
+from pykafkad.errors import ConfigError
+from pykafkad.handlers import table
+from pykafkad.settings.release import of
+from pykafkad.settings.rows import ACT_AS, BROKER, ROWS, SERVED_RELEASE, TOPIC
+from pykafkad.wire import messages
+from tests.simulation.world import World
+
+RELEASES = [each for each in ROWS[BROKER][ACT_AS].allowed.split("|") if each != SERVED_RELEASE]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "data", pykafkad_act_as="4.0")
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_each_fact_is_about_something(name: str) -> None:
+    """APIs and features are known here, a range is not empty, and a new cluster's level is supported."""
+    release = of(name)
+    names = {row.name for row in table.every_row()}
+    assert release.apis.keys() <= names
+    assert all(found is None or found[0] <= found[1] for found in release.apis.values())
+    assert "metadata.version" in release.features and release.new_cluster.keys() <= release.features.keys()
+    for feature, level in release.new_cluster.items():
+        low, high = release.features[feature]
+        assert low <= level <= high
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_new_cluster_of_each_release_serves(tmp_path: Path, name: str) -> None:
+    """It has the release's features and no more, and a topic can be written to, also after a restart."""
+    world = World(tmp_path / "data", pykafkad_act_as=name)
+    _create_topic(world)
+    world.stop()
+    world = World(tmp_path / "data", pykafkad_act_as=name)
+    found = {each: level for each, level in world.broker.image.features.items() if level and each != "kraft.version"}
+    assert found == of(name).new_cluster
+    answer = world.connect().ask(messages.MetadataRequest(topics=None), 9)
+    assert [row.name for row in answer.topics] == ["events"]
+
+
+def test_newer_apis_and_versions_are_not_answered(world: World) -> None:
+    """Produce of version 13 came with 4.1, StreamsGroupHeartbeat with 4.2: such requests end the connection, as they do
+    with Kafka. Version 12 is answered, by the fast path too."""
+    listed = {row.api_key: row.max_version for row in world.connect().ask(messages.ApiVersionsRequest(), 0).api_keys}
+    assert listed[0] == 12 and 88 not in listed
+    assert {word & 0xFFFF for word in world.broker.fast_paths if word >> 16 == 0} <= set(range(13))
+    for frame in (_frame(0, 13), _frame(88, 0)):
+        peer = world.connect()
+        peer.send_bytes(frame)
+        assert "is not answered here" in peer.closed
+
+
+def test_a_version_above_the_releases_is_told_its_range(tmp_path: Path) -> None:
+    """Kafka 3.7 had ApiVersions up to version 3."""
+    peer = World(tmp_path / "data", pykafkad_act_as="3.7").connect()
+    peer.expected.append((messages.ApiVersionsResponse, 0, False))
+    peer.send_bytes(_frame(18, 4))
+    (answer,) = peer.answers
+    assert answer.error_code == errors.UNSUPPORTED_VERSION
+    assert [(row.min_version, row.max_version) for row in answer.api_keys] == [(0, 3)]
+
+
+def test_settings_are_the_releases() -> None:
+    """Those that it lacks are unknown, those that only it has are shown, and defaults are its own."""
+    settings = Settings({ACT_AS: "3.9"})
+    assert settings.log_message_timestamp_after_max_ms == 2**63 - 1
+    assert "cordoned.log.dirs" not in settings.rows[BROKER] and settings.cordoned_log_dirs == ()
+    assert settings.rows[TOPIC]["message.format.version"].default == "3.0-IV1"
+    assert Settings({}).log_message_timestamp_after_max_ms == 3_600_000
+    settings.set_dynamic({"log.message.downconversion.enable": "false"}, {})
+    assert settings.dynamic_default == {"log.message.downconversion.enable": "false"}
+
+
+def test_a_topic_may_have_the_releases_settings_alone(world: World) -> None:
+    """max.decompressed.message.bytes is a setting of 4.2's last patches."""
+    assert _create_topic(world, {"max.decompressed.message.bytes": "1"}) == errors.INVALID_CONFIG
+    assert _create_topic(world, {"compression.gzip.level": "2"}) == errors.NONE
+
+
+def test_an_upgrade_goes_as_far_as_the_release(world: World) -> None:
+    """metadata.version 27 came with 4.1."""
+    update = messages.UpdateFeaturesRequest.FeatureUpdateKey(feature="metadata.version", max_version_level=27)
+    answer = world.connect().ask(messages.UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000), 1)
+    assert answer.error_code == errors.INVALID_UPDATE_VERSION
+    assert "only supports versions 7-25" in answer.error_message
+
+
+def test_a_newer_clusters_directory_is_refused(tmp_path: Path) -> None:
+    """The error says which feature is in the way; the other way round is an upgrade that has not come yet."""
+    World(tmp_path / "data").stop()
+    with pytest.raises(
+        ConfigError, match=r"metadata.version=30.* which Kafka 4.0, as which it would act, does not have"
+    ):
+        World(tmp_path / "data", pykafkad_act_as="4.0")
+
+
+def test_an_older_clusters_directory_is_served(tmp_path: Path) -> None:
+    """A cluster that was begun as 3.9 keeps its features."""
+    World(tmp_path / "data", pykafkad_act_as="3.9").stop()
+    assert World(tmp_path / "data").broker.image.features["metadata.version"] == 21
+
+
+def test_an_unknown_release_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(ConfigError, match="3.4, 3.7, 3.9, 4.0, 4.1, 4.2, 4.3"):
+        Settings.from_properties({ACT_AS: ("5.0", "--act-as")})
+
+
+def _create_topic(world: World, configs: dict[str, str] | None = None) -> int:
+    request = messages.CreateTopicsRequest
+    rows = [request.CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]
+    topic: Any = request.CreatableTopic(name="events", num_partitions=1, replication_factor=1, configs=rows)
+    code: int = world.connect().ask(request(topics=[topic], timeout_ms=1000), 5).topics[0].error_code
+    return code
+
+
+def _frame(key: int, version: int) -> bytes:
+    body = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + bytes(20)
+    return len(body).to_bytes(4, "big") + body
