@@ -17,6 +17,13 @@ COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
     Plant(
+        "a command quotes what it does not know of a client's properties",
+        "cli/client_properties.py",
+        "commands do not know {name}; they know",
+        "commands do not know {name}={value}; they know",
+        ("tests/control/test_secrets.py",),
+    ),
+    Plant(
         "a star in a certificate's name stands for nothing",
         "server/tls_settings.py",
         """ or contexts.get(f"*.{wanted.partition('.')[2]}")""",
