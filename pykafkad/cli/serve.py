@@ -71,11 +71,12 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
     beside = _beside(options, made.properties)
     settings, topics = made.settings(), made.topics()
     brokers: list[config.Settings] = []
+    controllers = 1
     if options.asks_for_several():
         from pykafkad.cli import several_brokers
 
         brokers = several_brokers.read(options.brokers, options.rack, settings, made.properties)
-        controllers = several_brokers.controllers(options.controllers, is_of_processes=options.processes is not None)
+        controllers = several_brokers.controllers(options.controllers)
         if options.processes is not None:
             from pykafkad.cli import serve_processes
 
@@ -107,6 +108,7 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
             trace_file=trace_file,
             control=beside,
             brokers=brokers,
+            controllers=controllers,
         )
     except StartFailure:
         raise

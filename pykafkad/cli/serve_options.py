@@ -32,8 +32,8 @@ OPTIONS = (
         "--controllers",
         "N",
         False,
-        "run so many controllers, of which one decides and another takes over when it ends; with --processes "
-        "(default: 1; 3 outlive the end of any one of them)",
+        "run so many controllers, of which one decides and another takes over when it ends (default: 1; 3 outlive the "
+        "end of any one of them)",
     ),
     ("--rack", "NAME", True, "the rack of the first of --brokers, of the second … (repeatable; they begin anew)"),
     ("--data", "DIR", False, "keep the data in this directory (default: the setting log.dirs, else pykafkad-data)"),

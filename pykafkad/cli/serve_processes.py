@@ -37,7 +37,7 @@ def serve(
 ) -> int:
     """Serve until a signal, or until no broker is left; the exit code. Raises ConfigError for settings that cannot be,
     and StartFailure when a node cannot start."""
-    cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
+    between = cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
     ready_file, topics = serve_files.ready_file(options.ready_file), made.topics()
     ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(controllers)]
     quorum, members = cluster_settings.of_quorum(settings, brokers, ports, Disk(), Random())
@@ -52,7 +52,8 @@ def serve(
         # The directories are known to be ours: what an earlier process wrote when it was ready goes.
         run.forget_ready(ready_file)
         nodes.wait_ready(begun)
-        _settle(nodes, [each.addresses[_index_between(brokers[0])] for each in begun], made, topics)
+        addresses = [each.addresses[between] for each in begun]
+        StartRequests(addresses, lambda: nodes.stopping).settle(topics, made.acls)
         listening = zip(*(each.addresses for each in begun), strict=True)
         run.tell_ready([",".join(each) for each in listening], ready_file, {})
         was_stopped = nodes.serve()
@@ -64,23 +65,3 @@ def serve(
     finally:
         nodes.close()
     return 0 if was_stopped else 1
-
-
-def _index_between(broker: Settings) -> int:
-    """Which of a broker's listeners is the one by which the others reach it."""
-    name = broker.inter_broker_listener_name
-    for index, each in enumerate(run.parse_listeners(broker)):
-        if each.security_protocol == "PLAINTEXT" and (not name or each.name == name.upper()):
-            return index
-    raise AssertionError("check_listeners has found one")
-
-
-def _settle(nodes: ChildNodes, addresses: Sequence[str], made: Prepared, topics: list[tuple[str, int]]) -> None:
-    """Have created what the command line names, and wait until every broker knows it."""
-    requests = StartRequests(addresses, lambda: nodes.stopping)
-    try:
-        requests.create_acls(made.acls)
-        requests.create_topics(topics)
-        requests.wait_until_known([name for name, _ in topics])
-    finally:
-        requests.close()

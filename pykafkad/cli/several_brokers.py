@@ -22,13 +22,11 @@ def read(count: str | None, racks: Sequence[str], settings: Settings, given: Col
     return cluster_settings.of_brokers(settings, int(count), racks, given)
 
 
-def controllers(count: str | None, *, is_of_processes: bool) -> int:
+def controllers(count: str | None) -> int:
     """How many controllers there are. Raises `ConfigError`."""
     most = cluster_settings.MAX_CONTROLLERS
     if count is None:
         return 1
     if not count.isdecimal() or not 1 <= int(count) <= most:
         raise ConfigError(f"--controllers {count}: must be a number from 1 to {most}")
-    if not is_of_processes:
-        raise ConfigError(f"--controllers {count}: several controllers need processes of their own; give --processes")
     return int(count)

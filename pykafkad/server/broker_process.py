@@ -48,12 +48,13 @@ class BrokerProcess(Process):
         reactor: Callable[[Runtime], Reactor] = Reactor,
         authorizer: Authorizer | None = None,
         logs: Logs | None = None,
+        runtime: Runtime | None = None,
         observer: Callable[..., Any] = MetadataObserver,
     ) -> None:
-        """`observer(runtime, settings, directories, housekeeping)` makes what observes the quorum."""
+        """`observer(runtime, settings, directories, housekeeping)` makes what observes the quorum. A `runtime` is
+        shared with others, and has what is its own: clock, disk, chance, loop and logs."""
         settings.set_dynamic({}, {})
-        self._begin(clock, disk, random, reactor, logs)
-        runtime = self.runtime
+        runtime = self._begin(clock, disk, random, reactor, logs, runtime)
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         self.source = observer(runtime, settings, directories, housekeeping)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pykafkad.server.session import Authorizer
 
 
-def _no_snapshots() -> DataSnapshots:
+def no_snapshots() -> DataSnapshots:
     """A way back would have to stop all brokers."""
     raise KafkaError(INVALID_REQUEST, "several brokers of one process have no snapshots of their data yet")
 
@@ -75,7 +75,7 @@ class Member:
             runtime, settings, self.listeners, self.directories, self.housekeeping, cluster.controller,
             cluster.authorizer,
         )  # fmt: skip
-        self.broker.services.open_data_snapshots = _no_snapshots
+        self.broker.services.open_data_snapshots = no_snapshots
         runtime.nodes += [self.directories, self.housekeeping, self.broker]
 
     def open(self, cluster_id: str) -> None:

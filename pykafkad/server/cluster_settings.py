@@ -210,15 +210,21 @@ def _check_ports(brokers: list[Settings]) -> None:
             taken[port] = each.node_id
 
 
-def check_listeners(settings: Settings, listening: Sequence[Listener]) -> None:
-    """Raises ConfigError unless the brokers can reach each other: by a listener without TLS and logins, as which nobody
-    but User:ANONYMOUS is known."""
+def index_between(settings: Settings, listening: Sequence[Listener]) -> int | None:
+    """Which of a broker's listeners is that by which the others reach it; None where there is none."""
     name = settings.inter_broker_listener_name
     protocol = settings.security_inter_broker_protocol
-    if not any(
-        each.security_protocol == "PLAINTEXT" and (each.name == name.upper() if name else protocol == "PLAINTEXT")
-        for each in listening
-    ):
+    for index, each in enumerate(listening):
+        if each.security_protocol == "PLAINTEXT" and (each.name == name.upper() if name else protocol == "PLAINTEXT"):
+            return index
+    return None
+
+
+def check_listeners(settings: Settings, listening: Sequence[Listener]) -> int:
+    """Which of a broker's listeners is that by which the others reach it: one without TLS and logins, as which nobody
+    but User:ANONYMOUS is known. Raises ConfigError where there is none."""
+    between = index_between(settings, listening)
+    if between is None:
         raise ConfigError(
             "listeners: several brokers reach each other by a PLAINTEXT listener, and there is none; add one and set "
             "inter.broker.listener.name to its name"
@@ -228,3 +234,4 @@ def check_listeners(settings: Settings, listening: Sequence[Listener]) -> None:
         raise ConfigError(
             f"authorizer.class.name: several brokers reach each other as {ANONYMOUS}; name it among super.users"
         )
+    return between

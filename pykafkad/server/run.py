@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from random import Random
 
 from pykafkad import __version__
 from pykafkad.clock import Clock
@@ -64,6 +65,7 @@ def run(
     trace_file: str | None = None,
     control: Control | None = None,
     brokers: Sequence[Settings] = (),
+    controllers: int = 1,
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
@@ -71,7 +73,8 @@ def run(
     `token_url` is where they get tokens, `users` (name, password, mechanism) are those who may log in, of whom those
     with SCRAM are stored, `acls` (words, entry) are stored too. With a `trace_file` requests and answers are recorded,
     and the last of them are written there at the end. `control` has the clock of each process, and is told when it
-    serves. `brokers` are the settings of each of several brokers, which share `settings` and one controller.
+    serves. `brokers` are the settings of each of several brokers, which share `settings` and so many
+    `controllers`.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
     """
@@ -83,7 +86,7 @@ def run(
     disk = new_disk(settings, clock)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    process = _process(settings, listening, data_directories, disk, paths, clock, several)
+    process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers)
 
     signals = obey_signals(lambda: process.runtime)
     process.runtime.disk.allow_many_files()
@@ -151,9 +154,10 @@ def _process(
     paths: list[str],
     clock: Clock,
     several: Sequence[tuple[Settings, list[Listener]]] = (),
+    controllers: int = 1,
 ) -> Process:
     if several:
-        return _cluster(settings, disk, clock, several)
+        return _cluster(settings, disk, clock, several, controllers)
     snapshot_store.finish_restore(disk, paths)
     kind = Process
     if CONTROLLER not in settings.process_roles:
@@ -167,17 +171,35 @@ def _process(
 
 
 def _cluster(
-    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]]
+    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]], controllers: int
 ) -> Process:
     """A process of several brokers. Raises ConfigError for the directory of a single one."""
     from pykafkad.server import cluster_settings
     from pykafkad.server.cluster import Cluster
 
     cluster_settings.check_listeners(settings, several[0][1])
+    if controllers > 1:
+        return _quorum_cluster(settings, disk, clock, several, controllers)
     cluster_settings.check_folders(settings, [cluster_settings.CONTROLLER_FOLDER], disk)
     try:
         controller = cluster_settings.of_controller(settings, [each for each, _ in several])
         return Cluster(controller, several, clock=clock, disk=disk, logs=process_logs())
+    except OSError as error:
+        raise StartFailure(error.strerror or str(error)) from None
+
+
+def _quorum_cluster(
+    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]], controllers: int
+) -> Process:
+    from pykafkad.server.binding import reserved_port
+    from pykafkad.server.cluster_settings import CONTROLLER_HOST, of_quorum
+    from pykafkad.server.quorum_cluster import QuorumCluster
+
+    try:
+        ports = [reserved_port(CONTROLLER_HOST) for _ in range(controllers)]
+        nodes = of_quorum(settings, [each for each, _ in several], ports, disk, Random())
+        quorum, members = ([(each, parse_listeners(each)) for each in some] for some in nodes)
+        return QuorumCluster(quorum, members, clock=clock, disk=disk, logs=process_logs())
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
@@ -217,6 +239,9 @@ def begin(
     OSError."""
     process.start(stale_file=stale_file)
     remove_leftovers(process)
+    if process.is_quorum:
+        _settle(process, topics, acls)
+        return
     if topics:
         create_topics(process, topics)
     if users:
@@ -227,6 +252,17 @@ def begin(
         from pykafkad.server import start_acls
 
         start_acls.add(process, acls)
+
+
+def _settle(process: Process, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
+    from pykafkad.server import cluster_settings
+    from pykafkad.server.start_requests import StartRequests
+
+    addresses = []
+    for broker in process.brokers:
+        between = cluster_settings.check_listeners(broker.settings, broker.listeners)
+        addresses.append(broker.listeners[between].address())
+    StartRequests(addresses, lambda: process.runtime.stopping, process.runtime).settle(topics, acls)
 
 
 def remove_leftovers(process: Process) -> None:

@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 class StartRequests:
     """One connection to each of the brokers at `addresses`. `close` when all is asked."""
 
-    def __init__(self, addresses: Sequence[str], is_stopped: Callable[[], object]) -> None:
-        """Once `is_stopped()` holds, nothing is waited for. Raises StartFailure for an address that nobody knows."""
-        runtime = self._runtime = Runtime()
+    def __init__(
+        self, addresses: Sequence[str], is_stopped: Callable[[], object], runtime: Runtime | None = None
+    ) -> None:
+        """Once `is_stopped()` holds, nothing is waited for. `runtime` is that of the brokers if they are in this
+        process: it has its turns here. Raises StartFailure for an address that nobody knows."""
+        self._is_own = runtime is None
+        runtime = self._runtime = runtime or Runtime()
         self._is_stopped = is_stopped
         self._deadline = runtime.now + SECONDS
         self._peers: list[Peer] = []
@@ -46,7 +50,8 @@ class StartRequests:
         """Ask no more."""
         for peer in self._peers:
             peer.close()
-        self._runtime.close()
+        if self._is_own:
+            self._runtime.close()
 
     def _ask(self, peer: Peer, request: messages.Struct) -> Any:
         """The answer, or a Failure. Raises StartFailure when the time is over."""
@@ -61,6 +66,15 @@ class StartRequests:
         if self._is_stopped() or runtime.now >= self._deadline:
             raise StartFailure(f"the brokers have not settled in {SECONDS:.0f} s")
         runtime.reactor.turn(runtime.seconds_to_next_turn(min(self._deadline, runtime.now + _PAUSE_SECONDS)))
+
+    def settle(self, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
+        """Have all of this there and known to every broker. Raises ConfigError for what cannot be, and StartFailure."""
+        try:
+            self.create_acls(acls)
+            self.create_topics(topics)
+            self.wait_until_known([name for name, _ in topics])
+        finally:
+            self.close()
 
     def create_topics(self, topics: Sequence[tuple[str, int]]) -> None:
         """Create those of these (name, partitions) that are not there. Raises ConfigError for one that cannot be, and

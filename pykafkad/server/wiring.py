@@ -42,6 +42,9 @@ class Process:
 
     __slots__ = ("_acls", "audit", "broker", "controller", "directories", "housekeeping", "runtime")
 
+    is_quorum = False
+    """Whether it has several controllers, which are asked as by a client (`start_requests.py`)."""
+
     def __init__(
         self,
         settings: Settings,
@@ -54,13 +57,14 @@ class Process:
         reactor: Callable[[Runtime], Reactor] = Reactor,
         authorizer: Authorizer | None = None,
         logs: Logs | None = None,
+        runtime: Runtime | None = None,
     ) -> None:
         """`listening` are the broker's listeners, or those of a controller that is alone. `authorizer` stands in for
-        that of `authorizer.class.name`."""
+        that of `authorizer.class.name`. A `runtime` is shared with others, and has what is its own: clock, disk,
+        chance, loop and logs."""
         # Live values of an earlier life of the process may not be those of the metadata log that this one finds.
         settings.set_dynamic({}, {})
-        self._begin(clock, disk, random, reactor, logs)
-        runtime = self.runtime
+        runtime = self._begin(clock, disk, random, reactor, logs, runtime)
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         has_broker = BROKER in settings.process_roles
@@ -88,10 +92,15 @@ class Process:
         random: Random | None,
         reactor: Callable[[Runtime], Reactor],
         logs: Logs | None,
-    ) -> None:
-        """Make the runtime."""
+        shared: Runtime | None = None,
+    ) -> Runtime:
+        """Take the runtime that is shared, or make one."""
+        if shared is not None:
+            self.runtime = shared
+            return shared
         runtime = self.runtime = Runtime(clock=clock, disk=disk, random=random, reactor=reactor, logs=logs)
         runtime.disk.tell_when_full(partial(_tell_full, runtime.logs))
+        return runtime
 
     def _authorizer(self, settings: Settings, given: Authorizer | None) -> Authorizer | None:
         """The authorizer that was handed in, or that of the settings."""

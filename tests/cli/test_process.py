@@ -208,7 +208,7 @@ def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processe
         (("--rack", "a"), "--rack a: there is one broker"),
         (("--brokers", "2", "--user", "alice:secret"), "reach each other by a PLAINTEXT listener, and there is none"),
         (("--brokers", "2", "--acl", "alice read topic orders"), "name it among super.users"),
-        (("--brokers", "2", "--control", "0"), "no --tenant, --control and --trace yet"),
+        (("--brokers", "2", "--control", "0"), "no --tenant, --control, --registry and --trace yet"),
     ],
 )
 def test_what_brokers_cannot_be(processes: Processes, options: tuple[str, ...], problem: str) -> None:

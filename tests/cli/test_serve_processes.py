@@ -27,7 +27,7 @@ class Parent:
 
     def __init__(self, log: Path, *options: str) -> None:
         self._log = log
-        words = [sys.executable, "-m", "pykafkad", "serve", "--processes", "--listen", "localhost:0", *options]
+        words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "localhost:0", *options]
         with open(log, "w") as errors:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
 
@@ -66,8 +66,9 @@ def started(tmp_path: Path) -> Iterator[Any]:
     """Starts parents. At the end of the test they end, and so do their children."""
     parents: list[Parent] = []
 
-    def start(*options: str) -> Parent:
-        parents.append(Parent(tmp_path / f"log-{len(parents)}", *options))
+    def start(*options: str, is_one_process: bool = False) -> Parent:
+        how = () if is_one_process else ("--processes",)
+        parents.append(Parent(tmp_path / f"log-{len(parents)}", *how, *options))
         return parents[-1]
 
     yield start
@@ -124,6 +125,24 @@ def test_all_end_with_their_parent(started: Any) -> None:
     assert parent.log().count('stopping node=1 reason="the parent process is gone"') == 1
     assert len(re.findall(r"broker-fenced node=300\d broker=[12] ", parent.log())) == 2
     assert "unexpected-error" not in parent.log()
+
+
+def test_one_process_and_several_serve_the_same_directories(started: Any, tmp_path: Path) -> None:
+    """Where there are several controllers, which are what they are in processes of their own."""
+    data = tmp_path / "data"
+    options = ("--brokers", "2", "--controllers", "3", "--data", str(data))
+    one = started(*options, "--topic", "t:4", is_one_process=True)
+    for address in one.addresses():
+        seen = metadata(address)
+        assert {each.node_id for each in seen.brokers} == {1, 2} and len(seen.topics[0].partitions) == 4
+    one.process.terminate()
+    assert one.process.wait(WAIT_SECONDS) == 0 and one.children() == {}
+    folders = ("broker1", "broker2", "controller3000", "controller3001", "controller3002")
+    assert all((data / each / ".kafka_cleanshutdown").exists() for each in folders)
+    assert "unexpected-error" not in one.log() and "controlled-shutdown-timed-out" not in one.log()
+    several = started(*options)
+    assert [topic.name for topic in metadata(several.addresses()[1]).topics] == ["t"]
+    assert set(several.children()) == {1, 2, 3000, 3001, 3002}
 
 
 def test_one_that_cannot_start_is_named(started: Any) -> None:

@@ -36,15 +36,14 @@ class BrokersWorld:
             {**_USUAL, "listeners": (f"PLAINTEXT://{HOST}:9092", "test"), "log.dirs": ("/data", "test"), **properties}
         )
         members = cluster_settings.of_brokers(base, brokers, racks, properties)
-        self.process = Cluster(
-            cluster_settings.of_controller(base, members),
-            [(each, [self._listener(9091 + each.node_id, advertised)]) for each in members],
-            clock=self.clock,
-            disk=self.disk,
-            random=random.Random(seed),
-            reactor=lambda runtime: Reactor(runtime, self.host),
-            authorizer=authorizer,
-        )
+        surroundings = {
+            "clock": self.clock,
+            "disk": self.disk,
+            "random": random.Random(seed),
+            "reactor": lambda runtime: Reactor(runtime, self.host),
+            "authorizer": authorizer,
+        }
+        self.process = self._process(base, members, advertised, surroundings)
         runtime = self.runtime = self.process.runtime
         self.controller = self.process.controller
         runtime.offload, runtime.cpu_offload = (LateOffload(runtime.reactor.wake, runtime.unexpected) for _ in range(2))
@@ -52,6 +51,15 @@ class BrokersWorld:
         self.writes = {
             node_id: ManualWrites(member.broker.log_writer) for node_id, member in self.process.members.items()
         }
+        self._start()
+
+    def _process(self, base, members, advertised, surroundings):
+        """The brokers and their controller, not started yet."""
+        listening = [(each, [self._listener(9091 + each.node_id, advertised)]) for each in members]
+        return Cluster(cluster_settings.of_controller(base, members), listening, **surroundings)
+
+    def _start(self):
+        """Up to serving."""
         self.process.start()
 
     @staticmethod
