@@ -99,6 +99,7 @@ def test_clients_write_and_read(release: str) -> None:
         settings = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest", "group_id": "readers"}
         consumer = KafkaConsumer("events", isolation_level="read_committed", **settings)
         assert next(consumer).value == b"one"
+        assert broker.groups() == ["readers"] and broker.group("readers").type == "classic"
         consumer.close()
 
 

@@ -24,6 +24,9 @@ CONTROLLER_ID = 3000
 
 MAX_BROKERS = 100
 
+ALONE = ("3.4", "3.7")
+"""Releases whose followers fetch in another way than those here."""
+
 MAX_CONTROLLERS = 9
 
 CONTROLLER_HOST = "127.0.0.1"
@@ -139,6 +142,11 @@ def of_brokers(
         raise ConfigError(f"--brokers {count}: must be from 1 to {MAX_BROKERS}")
     if "broker" not in settings.process_roles:
         raise ConfigError("--brokers: process.roles has no broker")
+    if settings.pykafkad_act_as in ALONE:
+        raise ConfigError(
+            f"pykafkad.act.as: Kafka {settings.pykafkad_act_as} is acted as by a single broker; several can act as 3.9 "
+            "or a newer one"
+        )
     if settings.metadata_log_dir:
         raise ConfigError(
             "metadata.log.dir: with several brokers the metadata log has a folder in the first of log.dirs"

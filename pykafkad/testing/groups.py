@@ -72,9 +72,9 @@ def _names(partitions: frozenset[Partition]) -> str:
 
 
 def list_groups(client: WireClient) -> dict[str, tuple[str, str]]:
-    """Type and state of every group, by name."""
+    """Type and state of every group, by name. A broker that names no type has classic groups alone."""
     answer = client.ask("ListGroups")
-    return {row.group_id: (row.group_type, row.group_state) for row in answer.groups}
+    return {row.group_id: (row.group_type or "classic", row.group_state) for row in answer.groups}
 
 
 def describe(client: WireClient, name: str) -> Group:

@@ -32,9 +32,12 @@ VERSIONS = {
     "DescribeTransactions": 0,
     "ListTransactions": 0,
     "DescribeTopicPartitions": 0,
+    "ApiVersions": 0,
 }
 """The version of each request that is sent here: the last that names topics where a later one has their ids."""
 
+_SINCE_KAFKA_3_8 = ("ListGroups", "ConsumerGroupDescribe")
+"""Of these, those whose version an older broker (`pykafkad.act.as`) refuses; it is then asked for its own."""
 
 TIMEOUT_SECONDS = 30.0
 """A connection or an answer takes no longer."""
@@ -71,6 +74,7 @@ class WireClient:
         self._process_id = os.getpid()
         self._turn = threading.Lock()
         self._correlation_id = 0
+        self._lowered: dict[str, int] = {}
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -88,7 +92,19 @@ class WireClient:
 
     def ask(self, api: str, **fields: object) -> Any:
         """The answer to the request of an API of `VERSIONS`, with these fields. Raises OSError."""
-        version = VERSIONS[api]
+        version = self._lowered.get(api, VERSIONS[api])
+        try:
+            return self._ask(api, version, fields)
+        except ConnectionResetError:
+            # A broker closes the connection on a version that it does not have.
+            if api not in _SINCE_KAFKA_3_8 or api in self._lowered:
+                raise
+        key = messages.schema(getattr(messages, f"{api}Request")).key
+        rows = self._ask("ApiVersions", VERSIONS["ApiVersions"], {}).api_keys
+        self._lowered[api] = min([version, *(row.max_version for row in rows if row.api_key == key)])
+        return self._ask(api, self._lowered[api], fields)
+
+    def _ask(self, api: str, version: int, fields: dict[str, object]) -> Any:
         request_class, response_class = getattr(messages, f"{api}Request"), getattr(messages, f"{api}Response")
         first_flexible = messages.flexible_from(request_class)
         tagged = first_flexible is not None and version >= first_flexible

@@ -81,3 +81,10 @@ def test_directories_of_another_kind_are_refused(folder, ports, problem):
 def test_a_controller_has_no_brokers_id():
     with pytest.raises(ConfigError, match="node.id: 3001 is that of a controller; they have 3000 to 3002"):
         of_quorum([1, 2, 3], brokers=1, node_id=3001)
+
+
+def test_old_releases_are_acted_as_by_one_broker():
+    """Followers of 3.4 and 3.7 fetch in versions that do not carry what followers here say."""
+    with pytest.raises(ConfigError, match=r"pykafkad.act.as: Kafka 3.7 is acted as by a single broker"):
+        of_quorum([7001], pykafkad_act_as="3.7")
+    of_quorum([7001], pykafkad_act_as="3.9")

@@ -152,3 +152,14 @@ def test_what_several_brokers_do_not_have_yet():
             broker.save("state")
     with Broker() as one, pytest.raises(RuntimeError, match="there is one broker"):
         one.stop_broker(1)
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.2"])
+def test_several_brokers_act_as_another_release(release):
+    """They speak to each other in its versions: records are replicated, and the others go on when a leader stops."""
+    settings = {"pykafkad.act.as": release, "default.replication.factor": 3, "min.insync.replicas": 2}
+    with Broker(brokers=3, topics={"orders": 3}, settings=settings) as broker:
+        broker.produce("orders", "one")
+        broker.stop_broker(2)
+        broker.produce("orders", "two", "three")
+        assert len(broker.records("orders")) == 3 and broker.groups() == []
