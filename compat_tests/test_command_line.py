@@ -168,7 +168,7 @@ def test_status(run: Run, bootstrap: str, fresh_name: FreshName) -> None:
     """A broker that is well has all its partitions."""
     run("topics", "create", f"{fresh_name()}:3")
     (found,) = _json(run("status", "--json").stdout)
-    assert found["brokers"] == [{"id": 1, "address": bootstrap}]
+    assert found["brokers"] == [{"id": 1, "address": bootstrap, "state": "active"}]
     assert found["partitions"] >= 3
     assert (found["offline_partitions"], found["under_replicated_partitions"]) == (0, 0)
     assert f"brokers: 1 at {bootstrap}\n" in run("status").stdout

@@ -20,6 +20,7 @@ from pykafkad.errors import ConfigError
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
     "status": "pykafkad.cli.status",
+    "cluster": "pykafkad.cli.cluster",
     "topics": "pykafkad.cli.topics",
     "produce": "pykafkad.cli.produce",
     "tail": "pykafkad.cli.tail",

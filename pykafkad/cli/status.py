@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafkad.cli import client
+from pykafkad.cli import client, cluster_state
 from pykafkad.cli.output import add_json, print_json
 
 TYPE_CHECKING = False
@@ -35,27 +35,27 @@ def _shown(value: object) -> str:
     if isinstance(value, dict):
         value = ", ".join(f"{count} {state}" for state, count in value.items())
     elif isinstance(value, list):
-        value = ", ".join(f"{row['id']} at {row['address']}" for row in value)
+        value = ", ".join(_broker(row) for row in value)
     return str(value) or "none"
 
 
-def _address(broker: dict[str, Any]) -> str:
-    """Where a broker is, as `--bootstrap` takes it."""
-    host = broker["host"]
-    return f"[{host}]:{broker['port']}" if ":" in host else f"{host}:{broker['port']}"
+def _broker(row: dict[str, Any]) -> str:
+    text = f"{row['id']} at {row['address']}" if row["address"] else str(row["id"])
+    return text if row["state"] == cluster_state.ACTIVE else f"{text} ({row['state']})"
 
 
 def _status(admin: Any) -> dict[str, Any]:
     cluster = admin.describe_cluster()
     topics = admin.describe_topics()
     partitions = [row for topic in topics for row in topic["partitions"]]
+    brokers = cluster_state.brokers(cluster, cluster_state.partitions(topics)).values()
     states: dict[str, int] = {}
     for group in admin.list_groups():
         state = group.get("group_state") or "unknown"
         states[state] = states.get(state, 0) + 1
     return {
         "cluster": cluster["cluster_id"],
-        "brokers": [{"id": row["broker_id"], "address": _address(row)} for row in cluster["brokers"]],
+        "brokers": [{"id": each.id, "address": each.address, "state": each.state} for each in brokers],
         "topics": sum(not topic["is_internal"] for topic in topics),
         "internal_topics": sum(bool(topic["is_internal"]) for topic in topics),
         "partitions": len(partitions),

@@ -157,6 +157,7 @@ OWNERS = {
         "pykafkad.testing.waits": "a test waits for its broker",
         "pykafkad.http_door": "a client that does not read is noticed, by the clock of the server library",
         "pykafkad.testing.records": "the time of a record that a test writes",
+        "pykafkad.cli.cluster_moves": "waits for moves of replicas",
     },
     "asyncio": {"pykafkad.testing.token_providers": "what aiokafka awaits"},
     "kafka": {
@@ -168,6 +169,9 @@ OWNERS = {
         "pykafkad.cli.acls": "requests about ACLs, inside a connection of client.py",
         "pykafkad.cli.topics": "names of resources, inside a connection of client.py",
         "pykafkad.cli.topic_changes": "names of resources, inside a connection of client.py",
+        "pykafkad.cli.cluster": "names of errors, inside a connection of client.py",
+        "pykafkad.cli.cluster_state": "requests about brokers and replicas, inside a connection of client.py",
+        "pykafkad.cli.cluster_moves": "requests to the controller, inside a connection of client.py",
         "pykafkad.cli.groups": "names of offsets, inside a connection of client.py",
         "pykafkad.cli.transactions": "names of errors and of an abort, inside a connection of client.py",
     },

@@ -339,4 +339,33 @@ PLANTS = (
         "if False:",
         ("tests/server/test_directories.py",),
     ),
+    # Commands on a cluster.
+    Plant(
+        "a drained broker's replica goes to a rack that has one",
+        "cli/drain_plan.py",
+        "(self._brokers[each].rack in racks, self._held[each], each)",
+        "(self._held[each], each)",
+        ("tests/cli/test_drain_plan.py",),
+    ),
+    Plant(
+        "the replica that comes is the preferred leader at once",
+        "cli/drain_plan.py",
+        "self.replicas[place] = [*rest, taker]",
+        "self.replicas[place] = [taker, *rest]",
+        ("tests/cli/test_drain_plan.py",),
+    ),
+    Plant(
+        "a broker that is drained still gets new replicas",
+        "cli/cluster_moves.py",
+        'return _set_cordoned(admin, broker, "*")',
+        "return None",
+        ("tests/cli/test_cluster.py",),
+    ),
+    Plant(
+        "a replica that comes counts as lacking",
+        "cli/cluster_state.py",
+        "len(partition.replicas) - (0 if move is None else len(move.adding))",
+        "len(partition.replicas)",
+        ("tests/cli/test_cluster_state.py",),
+    ),
 )
