@@ -57,6 +57,9 @@ class Cluster:
         self._hosts = {}
         self._digest = hashlib.sha256()
         self.turns = 0
+        self.times = {}
+        """When each runtime wants its next turn, as far as that is known. Who changes a runtime outside of its own
+        turns, and of what happens on the network, clears it."""
         for name in hosts:
             self.add(name)
 
@@ -83,9 +86,11 @@ class Cluster:
 
     def run(self, until=None, *, holds=lambda: False):
         """Give turns and let time pass until `holds()`, until monotonic second `until`, or until nothing happens."""
+        self.times.clear()
         while not holds():
-            self.network.arrive()
-            ready = [name for name in self.runtimes if self._wants_a_turn(name)]
+            if self.network.arrive():
+                self.times.clear()
+            ready = self._ready()
             if ready:
                 self._turn(self.random.choice(ready))
                 continue
@@ -96,17 +101,25 @@ class Cluster:
                 return
             self.clock.advance(max(0.0, at - self.clock.now()))
 
-    def _wants_a_turn(self, name):
-        at = self.runtimes[name].next_turn_at()
-        return self._hosts[name].poller.has_events() or (at is not None and at <= self.clock.now())
+    def _ready(self):
+        """The names of those that want a turn."""
+        now, times, found = self.clock.now(), self.times, []
+        for name, runtime in self.runtimes.items():
+            if name not in times:
+                times[name] = runtime.next_turn_at()
+            at = times[name]
+            if (at is not None and at <= now) or self._hosts[name].poller.has_events():
+                found.append(name)
+        return found
 
     def _turn(self, name):
         self.turns += 1
         assert self.turns < MOST_TURNS, "they go on for ever"
         self._digest.update(name.encode())
         self.runtimes[name].reactor.turn(0)
+        self.times.pop(name, None)
 
     def _next_at(self):
         """When the next thing happens, or None."""
-        times = [self.network.next_at(), *(each.next_turn_at() for each in self.runtimes.values())]
+        times = [self.network.next_at(), *(self.times[name] for name in self.runtimes)]
         return min((at for at in times if at is not None), default=None)

@@ -234,12 +234,15 @@ class Poller:
         del self._masks[fd]
 
     def _found(self):
+        descriptors = self._network.descriptors
         for fd, mask in self._masks.items():
-            each = self._network.descriptors[fd]
-            if mask & EDGE and not each.has_news:
-                continue
-            if found := each.events() & (mask | ERROR | HANGUP):
-                yield fd, found
+            each = descriptors[fd]
+            if each.has_news:
+                if found := each.events() & (mask | ERROR | HANGUP):
+                    yield fd, found
+                else:
+                    # Until something changes there is nothing to tell.
+                    each.has_news = False
 
     def has_events(self):
         """Whether a poll would tell something."""
@@ -254,7 +257,8 @@ class Poller:
         self._network.shuffle(found)
         del found[maxevents:]
         for fd, _ in found:
-            self._network.descriptors[fd].has_news = False
+            if self._masks[fd] & EDGE:
+                self._network.descriptors[fd].has_news = False
         return found
 
     def close(self):
@@ -296,10 +300,13 @@ class Network:
         return self._events[0][0] if self._events else None
 
     def arrive(self):
-        """Everything that is due by now happens."""
+        """Everything that is due by now happens; how much that is."""
         now = self.clock.now()
+        count = 0
         while self._events and self._events[0][0] <= now:
             heappop(self._events)[3]()
+            count += 1
+        return count
 
     def shuffle(self, found):
         """Put what is ready in an order from the seed."""
@@ -315,6 +322,9 @@ class Network:
     def set_link(self, source, target, link):
         """One direction between two hosts."""
         self._links[source, target] = link
+        for each in self.descriptors.values():
+            # Its window may have room now.
+            each.has_news = True
 
     def set_usual_link(self, link):
         """All directions that have none of their own."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import statistics
 import subprocess
@@ -62,12 +63,26 @@ def _try_all(only, limit):
     return len(found) != len(plants)
 
 
+def _run_all(first, count, without):
+    """Run every seed; a line for each that fails."""
+    failures = 0
+    began = time.monotonic()
+    for seed in range(first, first + count):
+        _, failed = run([seed], without)
+        if failed is not None:
+            failures += 1
+            print(f"seed {seed}: {type(failed[1]).__name__}: {str(failed[1])[:300]}", flush=True)
+    print(f"{count - failures} of {count} seeds from {first} hold, {(time.monotonic() - began) / count:.2f} s each")
+    return int(failures > 0)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.replication_seeds")
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--without", default="", help="faults to leave out, with commas between")
     parser.add_argument("--shrink", action="store_true", help="leave out what the failing seed does not need")
+    parser.add_argument("--all", action="store_true", help="go on after a seed that fails")
     parser.add_argument("--planted", nargs="?", const="", default=None, metavar="PART OF A NAME")
     parser.add_argument("--plant", help="run the seeds with this bug planted")
     options = parser.parse_args()
@@ -80,6 +95,11 @@ def main():
         sys.meta_path.insert(0, Planted(plant))
     without = [each for each in options.without.split(",") if each]
     first = random.randrange(1 << 32) if options.first is None else options.first
+    # A world makes many objects and few cycles.
+    gc.freeze()
+    gc.set_threshold(50_000)
+    if options.all:
+        return _run_all(first, options.seeds, without)
     began = time.monotonic()
     count, failed = run(range(first, first + options.seeds), without)
     seconds = time.monotonic() - began

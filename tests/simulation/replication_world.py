@@ -85,6 +85,7 @@ class ControllerLink:
         if not self.node.broker.serving or type(event) is events.StopBroker:
             # A start and an end wait for the controller.
             self.world.controller.submit(event)
+            self.world.cluster.times.clear()
             self.catch_up()
             return None
         if getattr(event, "token", None) is not None:
