@@ -174,7 +174,7 @@ ROWS: tuple[Api, ...] = (
     _row(18, "ApiVersions", "0-4"),
     _row(19, "CreateTopics", "2-7"),
     _row(20, "DeleteTopics", "1-6"),
-    _row(21, "DeleteRecords", "0-2"),
+    _row(21, "DeleteRecords", "0-2", "a copy of the log that moves to another directory is not waited for"),
     _row(22, "InitProducerId", "0-5"),
     _row(23, "OffsetForLeaderEpoch", "2-4"),
     _row(24, "AddPartitionsToTxn", "0-5"),

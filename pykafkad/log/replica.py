@@ -238,6 +238,17 @@ class Replica:
             if broker in self.isr and each.log_start_offset <= offset <= each.end_offset
         ]
 
+    def start_of(self, broker: int) -> int:
+        """Where a follower's log starts; -1 while it has not fetched."""
+        follower = self._followers.get(broker)
+        return UNKNOWN if follower is None else follower.log_start_offset
+
+    def low_watermark(self, start_offset: int, is_alive: Callable[[int], bool]) -> int:
+        """The lowest offset at which the log of a replica starts: the leader's at `start_offset`, and those of the
+        followers that are alive. -1 while one of them has not fetched."""
+        starts = (each.log_start_offset for broker, each in self._followers.items() if is_alive(broker))
+        return min((start_offset, *starts)) if self._followers else start_offset
+
     def knows(self, broker: int) -> bool:
         """Whether the broker has another replica of the partition that this one leads."""
         return broker in self._followers

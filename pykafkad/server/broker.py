@@ -446,6 +446,9 @@ class Broker(BrokerParts, RuntimeNode):
         # Requests that wait for a partition which this broker does not lead (any more) are answered.
         for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
             self.purgatory.touch(log)
+        if delta.brokers:
+            # What waits for followers does not wait for those that are gone.
+            self.purgatory.touch(image)
         if gone:
             self.compaction.forget(gone)
         self.forget_topics()

@@ -121,9 +121,12 @@ class Replication:
     ) -> None:
         """A follower has everything from `log_start_offset` on below `offset`."""
         commits, replica, now = self._broker.commits, log.replica, self._broker.runtime.now
-        was_alone = replica.commits_alone
+        was_alone, known = replica.commits_alone, replica.start_of(broker)
         commits.tell_end(log)
         commits.perform(log, replica.fetched(broker, offset, replica.leader_epoch, now, broker_epoch, log_start_offset))
+        if replica.start_of(broker) != known:
+            # Whoever deletes records waits for that.
+            self._broker.purgatory.touch(log)
         if was_alone and not replica.commits_alone:
             # What takes appends without asking must ask from now on.
             log.lead(replica.leader_epoch, sole_replica=False)

@@ -10,6 +10,7 @@ LOG = ("tests/log/test_follower_log.py",)
 REASSIGNMENTS = ("tests/metadata/test_reassignments.py",)
 CONTROLLER = ("tests/metadata/test_alter_partition.py",)
 LOSSES = ("tests/simulation/test_replication_losses.py",)
+DELETE_RECORDS = ("tests/handlers/test_delete_records_with_followers.py",)
 BROKERS = ("tests/server/test_replicated_brokers.py",)
 THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_replication_throttle.py")
 RACKS = ("tests/handlers/test_preferred_replica.py", "tests/log/test_replica.py")
@@ -110,6 +111,27 @@ FOUND_BY_SEEDS = (
 )
 
 PLANTS = (
+    Plant(
+        "deleted records are still on the followers when the client is told",
+        "handlers/delete_records.py",
+        "if not any(row.low_watermark < offset for row, _, offset in done):",
+        "if True:",
+        DELETE_RECORDS,
+    ),
+    Plant(
+        "nobody hears that a follower has deleted records",
+        "server/replication.py",
+        "if replica.start_of(broker) != known:",
+        "if False:",
+        DELETE_RECORDS,
+    ),
+    Plant(
+        "records are not deleted while a follower is dead",
+        "handlers/delete_records.py",
+        "lambda broker: broker in brokers and not brokers[broker].fenced",
+        "lambda broker: True",
+        DELETE_RECORDS,
+    ),
     Plant(
         "a consumer is sent to a follower that is not in sync",
         "log/replica.py",

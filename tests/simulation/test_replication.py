@@ -3,6 +3,7 @@
 import pytest
 
 from pykafkad import errors
+from pykafkad.wire import messages
 from tests.log.settings import content
 from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
@@ -103,6 +104,32 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(world, clients):
     network.mend("10.0.0.3", "10.0.0.1")
     settle(world)
     assert set(world.state("t").isr) == {1, 2, 3}
+
+
+def test_deleted_records_are_gone_everywhere_when_the_client_is_told(world, clients):
+    """Without a follower that is dead."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    for number in range(5):
+        clients.produce("t", b"%d" % number)
+    settle(world)
+    assert delete_records(clients, 3) == (0, 3)
+    assert [world.log(node_id, "t").log_start_offset for node_id in (1, 2, 3)] == [3, 3, 3]
+    world.nodes[3].kill()
+    assert delete_records(clients, 4) == (0, 4), "when it is fenced"
+    assert [world.log(node_id, "t").log_start_offset for node_id in (1, 2)] == [4, 4]
+    world.nodes[3].start()
+    settle(world)
+    assert delete_records(clients, 4) == (0, 4)
+    assert world.log(3, "t").log_start_offset == 4
+
+
+def delete_records(clients, offset):
+    """The answer's error code and low watermark."""
+    request = messages.DeleteRecordsRequest
+    rows = [request.DeleteRecordsPartition(partition_index=0, offset=offset)]
+    asked = request(topics=[request.DeleteRecordsTopic(name="t", partitions=rows)], timeout_ms=3900)
+    (row,) = clients.ask(clients.world.state("t").leader, asked).topics[0].partitions
+    return row.error_code, row.low_watermark
 
 
 def test_below_the_least_isr_nothing_is_committed_nor_shown(world, clients):
