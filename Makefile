@@ -130,6 +130,7 @@ lock: .cache/lock/bin/uv ## update requirements/*.txt from pyproject.toml (ARGS=
 	$(LOCK) --extra cli -o requirements/base.txt $(ARGS)
 	$(LOCK) --extra test -c requirements/base.txt -o requirements/test.txt $(ARGS)
 	$(LOCK) --extra gssapi -c requirements/base.txt -o requirements/gssapi.txt $(ARGS)
+	$(subst pyproject.toml requirements/build.in,requirements/gssapi_build.in,$(LOCK)) -o requirements/gssapi_build.txt $(ARGS)
 	$(LOCK) --extra test --extra spark -c requirements/test.txt -o requirements/spark.txt $(ARGS)
 
 clean: ## remove what was installed and compiled in this folder; data stays

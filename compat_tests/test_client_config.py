@@ -128,8 +128,20 @@ def test_kafkajs(shop: Shop, mechanism: str, kafkajs: Path) -> None:  # noqa: F8
     assert "orders" in done.stdout.split(), done.stderr
 
 
-# franz-go. The lines for tokens need golang.org/x/oauth2, which its module does not have.
-WITH_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+# The lines of franz-go for tokens need a module that its own does not have.
+OAUTH2 = "v0.30.0"
+GO_MODULE = """
+module client
+
+go 1.23.0
+
+require (
+	github.com/twmb/franz-go VERSION
+	golang.org/x/oauth2 OAUTH2
+)
+
+replace github.com/twmb/franz-go => SOURCE
+"""
 GO_PROGRAM = """
 package main
 
@@ -141,8 +153,10 @@ import (
 	"os"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"golang.org/x/oauth2/clientcredentials"
 )
 
 func check(err error) {
@@ -183,23 +197,24 @@ def franz(shop: Shop) -> Iterator[Path]:
     except SuiteUnavailable as error:
         unavailable(str(error))
     cases = ""
-    for each in WITH_PASSWORD:
+    for each in MECHANISMS:
         lines = shop.lines("franz-go", each).splitlines()
         # What is no option stands in comments.
         authority = [line.removeprefix("// ") for line in lines if line.startswith("//") and "import" not in line]
         chosen = [line for line in lines if not line.startswith("//")]
         case = GO_CASE.replace("MECHANISM", each).replace("AUTHORITY", "\n".join(authority))
         cases += case.replace("OPTIONS", "\n".join(chosen))
-    # It must stand within the client's module.
-    with tempfile.TemporaryDirectory(dir=source) as folder:
+    module = GO_MODULE.replace("VERSION", franz_go.VERSION).replace("OAUTH2", OAUTH2).replace("SOURCE", str(source))
+    with tempfile.TemporaryDirectory() as folder:
         Path(folder, "main.go").write_text(GO_PROGRAM.replace("CASES", cases))
+        Path(folder, "go.mod").write_text(module)
         made = Path(folder, "client")
-        call(["go", "build", "-o", str(made), f"./{Path(folder).name}"], source)
+        call(["go", "mod", "tidy"], Path(folder))
+        call(["go", "build", "-o", str(made), "."], Path(folder))
         yield made
 
 
-@pytest.mark.parametrize("by", WITH_PASSWORD)
-def test_franz_go(franz: Path, by: str) -> None:
+def test_franz_go(shop: Shop, franz: Path, mechanism: str) -> None:
     """As options of a client in Go."""
-    done = subprocess.run([str(franz), by], capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    done = subprocess.run([str(franz), mechanism], capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
