@@ -4,118 +4,28 @@ pykafkad, and a broker of pykafkad under a real Kafka controller. Kafka's tools 
 from __future__ import annotations
 
 import re
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port
-from compat_tests.brokers.kafka_process import CLUSTER_ID, KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
-from compat_tests.brokers.settings import SHARED_SETTINGS, as_properties
+from compat_tests.brokers.broker import ProcessBroker, free_port
+from compat_tests.quorum.nodes import (
+    CONTROLLER,
+    KAFKA,
+    OURS,
+    TOPIC,
+    KafkaNode,
+    described,
+    our_node,
+    read,
+    tool,
+    unexpected_errors,
+    until,
+    write,
+)
 from compat_tests.tools.runner import ToolRunner
-
-CONTROLLER = 1
-KAFKA = 2
-OURS = 3
-TOPIC = "spread"
-RECORDS = 50
-STEP_SECONDS = 120.0
-
-
-def of_role(role: str, node_id: int, port: int, controller_port: int) -> dict[str, str]:
-    """The settings of a process with one role."""
-    name = "CONTROLLER" if role == "controller" else "PLAINTEXT"
-    return {
-        "process.roles": role,
-        "node.id": str(node_id),
-        "listeners": f"{name}://localhost:{port}",
-        "advertised.listeners": f"{name}://localhost:{port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"localhost:{controller_port}",
-        **SHARED_SETTINGS,
-    }
-
-
-class KafkaNode(KafkaProcess):
-    """A real Kafka with one role."""
-
-    def __init__(self, jars: Path, directory: Path, role: str, node_id: int, controller_port: int) -> None:
-        directory.mkdir()
-        super().__init__(jars, directory, port=controller_port if role == "controller" else None)
-        settings = of_role(role, node_id, self.port, controller_port)
-        self.properties_path.write_text(as_properties({**settings, "log.dirs": str(self.data_directory)}))
-        self._options = ["--standalone"] if role == "controller" else []
-
-    def format(self) -> None:
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path)]
-        formatted = subprocess.run([*command, *self._options], capture_output=True, text=True)
-        if formatted.returncode != 0:
-            raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
-
-
-def our_node(directory: Path, role: str, node_id: int, controller_port: int) -> PykafkadProcess:
-    """A pykafkad with one role."""
-    directory.mkdir()
-    port = controller_port if role == "controller" else free_port()
-    settings = of_role(role, node_id, port, controller_port)
-    if role == "controller":
-        # Nobody else is named, so that the first start begins the quorum.
-        del settings["controller.quorum.bootstrap.servers"]
-    return PykafkadProcess(directory, {**settings, "pykafkad.cluster.id": CLUSTER_ID}, port=port)
-
-
-def until(what: str, holds: Callable[[], object]) -> None:
-    """Wait for something to be true."""
-    deadline = time.monotonic() + STEP_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, f"waited {STEP_SECONDS} s until {what}"
-        time.sleep(0.05)
-
-
-def described(bootstrap: str) -> dict[int, tuple[int, set[int]]]:
-    """Leader and ISR of each partition, as a broker tells."""
-    topic = AdminClient({"bootstrap.servers": bootstrap}).list_topics(TOPIC, timeout=30).topics[TOPIC]
-    return {index: (each.leader, set(each.isrs)) for index, each in topic.partitions.items()}
-
-
-def write(bootstrap: str, label: str) -> list[tuple[int, bytes]]:
-    """Records in both partitions that all replicas in sync have."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 1})
-    failures: list[KafkaError] = []
-    written = []
-    for number in range(RECORDS):
-        for partition in (0, 1):
-            value = f"{label}-{number}".encode()
-            producer.produce(
-                TOPIC, value, partition=partition, on_delivery=lambda error, _: error and failures.append(error)
-            )
-            written.append((partition, value))
-    assert producer.flush(STEP_SECONDS) == 0 and failures == []
-    return written
-
-
-def read(bootstrap: str, count: int) -> list[tuple[int, bytes]]:
-    """What is in both partitions, partition by partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
-    consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in (0, 1)])
-    found: list[tuple[int, bytes]] = []
-
-    def is_all() -> bool:
-        for message in consumer.consume(1000, timeout=0.5):
-            assert message.error() is None, message.error()
-            found.append((message.partition(), message.value()))
-        return len(found) >= count
-
-    until(f"{count} records are read", is_all)
-    consumer.close()
-    return sorted(found, key=lambda each: each[0])
 
 
 @pytest.fixture
@@ -129,17 +39,6 @@ def started() -> Iterator[Callable[[ProcessBroker], ProcessBroker]]:
             return process
 
         yield start
-
-
-def tool(runner: ToolRunner, name: str, bootstrap: str, *arguments: str) -> str:
-    """What a tool of Kafka's prints."""
-    outcome = runner.run(name, ["--bootstrap-server", bootstrap, *arguments])
-    assert outcome.code == 0, outcome
-    return outcome.output
-
-
-def unexpected_errors(process: PykafkadProcess) -> list[str]:
-    return [line for line in process.log_text().splitlines() if "unexpected-error" in line]
 
 
 def test_both_kinds_of_brokers_under_a_controller_of_pykafkad(

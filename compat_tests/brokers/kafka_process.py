@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.brokers.broker import BrokerFailed, ProcessBroker, free_port, wait_until_ready
-from compat_tests.brokers.settings import JAVA_OPTIONS, LOGGING_PROPERTIES, as_properties, kafka_properties
+from compat_tests.brokers.settings import (
+    JAVA_OPTIONS,
+    LOGGING_PROPERTIES,
+    OLDER_LOGGING_PROPERTIES,
+    as_properties,
+    kafka_properties,
+)
 from compat_tests.setup import class_archive
 from compat_tests.setup.kafka_jars import KAFKA_VERSION
 
@@ -43,11 +49,13 @@ class KafkaProcess(ProcessBroker):
         self.properties_path = directory / "server.properties"
         self.properties_path.write_text(as_properties({**settings, **(overrides or {})}, str(self.data_directory)))
         (directory / "log4j2.properties").write_text(LOGGING_PROPERTIES)
+        (directory / "log4j.properties").write_text(OLDER_LOGGING_PROPERTIES)
         self._java = [
             "java",
             *JAVA_OPTIONS,
             *class_archive.options(jars),
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+            f"-Dlog4j.configuration=file:{directory / 'log4j.properties'}",
         ]
         self._java += ["-cp", f"{jars}/*"]
 

@@ -60,5 +60,16 @@ logger.s.name = kafka
 logger.s.level = info
 """
 
+# The same for a Kafka before 4.0.
+OLDER_LOGGING_PROPERTIES = """\
+log4j.rootLogger=WARN, C
+log4j.appender.C=org.apache.log4j.ConsoleAppender
+log4j.appender.C.target=System.err
+log4j.appender.C.layout=org.apache.log4j.PatternLayout
+log4j.appender.C.layout.ConversionPattern=%d %p %c{1} %m%n
+log4j.logger.org.apache.kafka=INFO
+log4j.logger.kafka=INFO
+"""
+
 # Only the C1 compiler and the serial collector: the shortest start and the least processor time in a run of minutes.
 JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -31,6 +31,11 @@ OLDER_ARTEFACTS = (
     "net.sourceforge.argparse4j:argparse4j:0.7.0",
     "com.fasterxml.jackson.core:jackson-databind:2.16.2",
 )
+# Older brokers and controllers, each with its slf4j binding.
+OLDER_BROKERS = {
+    "3.9.1": "org.slf4j:slf4j-reload4j:1.7.36",
+    "4.0.1": "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",
+}
 # Maven's own repository keeps the files that were downloaded before a network failure.
 ATTEMPTS = 3
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -63,6 +68,13 @@ def fetch_broker(version: str) -> Path:
     directory = cache_directory() / f"kafka-{version}" / "libs"
     pom = _pom((f"org.apache.kafka:kafka_2.13:{version}",))
     return _fetch(directory, f"the broker of Kafka {version}", pom, "kafka_2.13-*.jar")
+
+
+def fetch_older_broker(version: str) -> Path:
+    """Download a broker of `version` with its tools (about 100 MB) in the same way."""
+    directory = cache_directory() / f"kafka-broker-{version}" / "libs"
+    artefacts = (f"org.apache.kafka:kafka_2.13:{version}", OLDER_BROKERS[version])
+    return _fetch(directory, f"Kafka {version}", _pom(artefacts), "kafka_2.13-*.jar")
 
 
 def _fetch(directory: Path, what: str, pom: str, expected: str) -> Path:

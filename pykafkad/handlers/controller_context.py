@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.handlers.authorization import Rule
+    from pykafkad.handlers.context import Connection
+    from pykafkad.handlers.login_protocol import Login
     from pykafkad.handlers.services import Logs, TurnClock
     from pykafkad.handlers.table import Api
     from pykafkad.metadata.events import MutationQuota
@@ -64,12 +66,13 @@ class ControllerRequest:
     `message` is a request in `version` of the API `key`. `principal`, `client_address` and `listener` (its name)
     describe the caller, `client_id` is what it calls itself; `may_ask_for_tokens` says whether it has a login of its
     own. The controller answers with `token`. `mutations` counts the partitions that it changes; None where no quota
-    counts.
+    counts. `connection` is the caller's, where that is one of the controller's own listener.
     """
 
     __slots__ = (
         "client_address",
         "client_id",
+        "connection",
         "key",
         "listener",
         "may_ask_for_tokens",
@@ -103,6 +106,7 @@ class ControllerRequest:
         self.mutations = mutations
         self.may_ask_for_tokens = may_ask_for_tokens
         self.client_id = client_id
+        self.connection: Connection | None = None
 
 
 class ControllerServices:
@@ -152,6 +156,19 @@ class ControllerContext(NodeContext):
     def __init__(self, services: ControllerServices, request: ControllerRequest) -> None:
         self._services = services
         self._request = request
+
+    @property
+    def connection(self) -> Connection:
+        """The caller's connection to the controller's own listener: only a login looks at it."""
+        connection = self._request.connection
+        assert connection is not None, "who has a login has a connection"
+        return connection
+
+    @property
+    def login(self) -> Login | None:
+        """The login by SASL at the controller's own listener; None for every other request."""
+        connection = self._request.connection
+        return None if connection is None else connection.session.login
 
     @property
     def token(self) -> object:

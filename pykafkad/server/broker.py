@@ -26,6 +26,7 @@ from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.server.heartbeat_fast_path import HeartbeatFastPath
 from pykafkad.server.log_writer import LogWriter
 from pykafkad.server.partitions import Partitions
+from pykafkad.server.peer import PLAIN_TEXT
 from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.server.purgatory import Purgatory
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
+    from pykafkad.server.peer import Security
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
     from pykafkad.server.watched_fast_paths import WatchedFastPaths
@@ -90,6 +92,8 @@ class Broker(BrokerParts, RuntimeNode):
         self.runtime = runtime
         self.settings = settings
         self.node_id = settings.node_id
+        self.peer_security: Security = PLAIN_TEXT
+        """How it reaches other brokers."""
         self.listeners = listening
         self.directories = directories
         self.controller = controller

@@ -1,13 +1,11 @@
 """A process that is a broker alone (`process.roles=broker`): it observes the metadata quorum of other processes, is
-registered with their active controller, and asks that for every change of the metadata.
-
-Gaps: it reaches the controllers in plain text only."""
+registered with their active controller, and asks that for every change of the metadata."""
 
 from __future__ import annotations
 
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError
-from pykafkad.server import quorum_settings
+from pykafkad.server import peer_security
 from pykafkad.server.broker import Broker
 from pykafkad.server.broker_lifecycle import RUNNING, BrokerLifecycle
 from pykafkad.server.controller_channel import ControllerChannel
@@ -65,6 +63,7 @@ class BrokerProcess(Process):
             self.source.on_committed(self._acls)
         broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
         self.lifecycle = BrokerLifecycle(broker, channel, self._unfenced)
+        broker.peer_security = peer_security.of_brokers(settings)
         # The last is the first to resign: others lead before anything here ends.
         runtime.nodes += [directories, housekeeping, self.source, broker, channel, self.lifecycle]
         self.audit = None
@@ -87,7 +86,6 @@ class BrokerProcess(Process):
         broker = self.broker
         assert broker is not None
         settings, directories = broker.settings, self.directories
-        quorum_settings.check_protocol(settings)
         metadata_path, cluster_id = settings.metadata_log_dir or directories.paths[0], settings.pykafkad_cluster_id
         if not cluster_id and not self.runtime.disk.exists(f"{metadata_path}/meta.properties"):
             raise ConfigError(

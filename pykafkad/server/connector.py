@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from os import strerror
 
+from pykafkad.server.transport import PlainTransport
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
 
     from pykafkad.server.connection import Connection
     from pykafkad.server.reactor import Reactor
+    from pykafkad.server.transport import NewTransport
 
 _WRITE = 0x4
 """EPOLLOUT: an attempt to connect is over."""
@@ -22,14 +25,14 @@ class Connector:
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
-        self._connecting: dict[Connection, socket] = {}
+        self._connecting: dict[Connection, tuple[socket, NewTransport | None]] = {}
 
     def __len__(self) -> int:
         return len(self._connecting)
 
-    def connect(self, host: str, port: int, connection: Connection) -> None:
+    def connect(self, host: str, port: int, connection: Connection, secured: NewTransport | None = None) -> None:
         """Connect to an address and serve `connection` through that: its owner is told when it is `connected`, or it is
-        lost. `host` is an address as digits."""
+        lost. `host` is an address as digits. `secured` makes a transport that tells the owner itself, later."""
         reactor = self._reactor
         try:
             connecting = reactor.network.connect(host, port)
@@ -42,12 +45,12 @@ class Connector:
             connecting.close()
             connection.lost(error.strerror or "not connected")
             return
-        self._connecting[connection] = connecting
+        self._connecting[connection] = connecting, secured
 
     def disconnect(self, connection: Connection, reason: str) -> None:
         """Close a connection, or the attempt at one; it is lost."""
         if connection in self._connecting:
-            self._take(connection).close()
+            self._take(connection)[0].close()
             connection.lost(reason)
         else:
             self._reactor.drop_connection(connection, reason)
@@ -58,21 +61,21 @@ class Connector:
             self.disconnect(connection, "the broker stops")
 
     def _ended(self, connection: Connection) -> None:
-        connecting = self._take(connection)
+        connecting, secured = self._take(connection)
         code = self._reactor.network.connect_error(connecting)
         if not code:
             try:
-                self._reactor.add(connecting, connection)
+                self._reactor.add(connecting, connection, secured or PlainTransport)
             except OSError as error:
-                # The system lets us wait for no more descriptors.
+                # The system lets us wait for no more descriptors, or the connection has ended again.
                 code = error.errno or -1
         if code:
             connecting.close()
             connection.lost(strerror(code))
-        else:
+        elif secured is None:
             connection.owner.connected(connection)
 
-    def _take(self, connection: Connection) -> socket:
-        connecting = self._connecting.pop(connection)
+    def _take(self, connection: Connection) -> tuple[socket, NewTransport | None]:
+        connecting, secured = self._connecting.pop(connection)
         self._reactor.unwatch(connecting.fileno())
-        return connecting
+        return connecting, secured

@@ -15,7 +15,7 @@ from pykafkad import errors
 from pykafkad.handlers.context import DEFERRED, ReplyToken
 from pykafkad.handlers.controller_context import ControllerRequest
 from pykafkad.metadata import events
-from pykafkad.server import envelopes
+from pykafkad.server import envelopes, peer_security
 from pykafkad.server.peer import TIMED_OUT, Failure, Limits, Peer
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.wire import messages
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.server.controller_node import MetadataFollower
     from pykafkad.server.dispatch import ServedContext
     from pykafkad.server.metadata_source import ActiveController, MetadataSource
+    from pykafkad.server.peer import Security
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[Any], object]
@@ -59,11 +60,14 @@ class _Pending:
 class ControllerLink:
     """Requests to the active controller, over a connection of their own."""
 
-    def __init__(self, runtime: Runtime, source: MetadataSource, client_id: str, request_timeout_ms: int) -> None:
+    def __init__(
+        self, runtime: Runtime, source: MetadataSource, client_id: str, request_timeout_ms: int, security: Security
+    ) -> None:
         self._runtime = runtime
         self._source = source
         self._client_id = client_id
         self._limits = Limits(request_timeout_ms=request_timeout_ms)
+        self._security = security
         self._waiting: deque[_Pending] = deque()
         self._peer: Peer | None = None
         self._active: ActiveController | None = None
@@ -129,7 +133,15 @@ class ControllerLink:
     def _connect(self, active: ActiveController) -> None:
         if self._addresses:
             address = self._addresses.pop(0)
-            self._peer = Peer(self._runtime, address, active.port, client_id=self._client_id, limits=self._limits)
+            self._peer = Peer(
+                self._runtime,
+                address,
+                active.port,
+                client_id=self._client_id,
+                limits=self._limits,
+                security=self._security,
+                host_name=active.host,
+            )
             self._send_waiting(self._peer)
         elif not self._is_looking_up:
             # A name server may take its time.
@@ -194,6 +206,7 @@ class ControllerChannel(RuntimeNode):
         self._runtime = runtime
         self._settings = settings
         self._links: list[ControllerLink] = []
+        self._security = peer_security.of_controllers(settings)
         self._link = self.link("to-controller", settings.request_timeout_ms)
 
     def start(self) -> None:
@@ -219,7 +232,7 @@ class ControllerChannel(RuntimeNode):
     def link(self, purpose: str, request_timeout_ms: int) -> ControllerLink:
         """One more connection to whoever is active."""
         client_id = f"broker-{self._settings.node_id}-{purpose}"
-        self._links.append(ControllerLink(self._runtime, self.source, client_id, request_timeout_ms))
+        self._links.append(ControllerLink(self._runtime, self.source, client_id, request_timeout_ms, self._security))
         return self._links[-1]
 
     def _retry(self) -> None:

@@ -149,7 +149,9 @@ class ControllerNode(RuntimeNode):
 
     def _serve(self, context: Context, message: Any) -> object:
         """A request on the controller's own listener."""
-        return self.submit(controller_request(context, message))
+        request = controller_request(context, message)
+        request.connection = context.connection
+        return self.submit(request)
 
     def stop_listening(self) -> None:
         """Take no new connections."""
@@ -259,7 +261,12 @@ class ControllerNode(RuntimeNode):
         return content
 
     def bind(self) -> None:
-        """Listen. Raises OSError."""
+        """Listen. Raises OSError, and ConfigError or StartFailure for what the settings of TLS or logins lack."""
+        for each in self.listeners:
+            if each.has_sasl:
+                from pykafkad.server.logins import prepare
+
+                prepare(self, each, self.socket_server.logins)
         listeners.bind(self.socket_server, self.listeners, self.settings, self.logs)
 
     def activate(self, incarnation_id: bytes) -> None:

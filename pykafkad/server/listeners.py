@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.server.tls_endpoint import TlsEndpoint
     from pykafkad.server.tls_renewal import TlsRenewal
 
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """The security protocols. The index of each is Kafka's number for it."""
 
 ENCRYPTED = ("SSL", "SASL_SSL")
@@ -111,7 +111,7 @@ def endpoints(listening: list[Listener]) -> list[Endpoint]:
         Endpoint(
             each.name,
             *each.advertised((each.host or "localhost", each.port)),
-            _PROTOCOLS.index(each.security_protocol),
+            PROTOCOLS.index(each.security_protocol),
         )
         for each in listening
     ]
@@ -162,8 +162,7 @@ def parse(
     of_controller: bool = False,
 ) -> list[Listener]:
     """The broker's listeners out of Kafka's settings (`NAME://HOST:PORT` entries), or those of the controller: the
-    names in `controller.listener.names`. Raises ConfigError for what controllers do not offer, for duplicates and for
-    malformed entries.
+    names in `controller.listener.names`. Raises ConfigError for duplicates and for malformed entries.
     """
     protocols = _security_protocols(security)
     announced = dict(_split(entry, "advertised.listeners") for entry in advertised)
@@ -182,8 +181,6 @@ def parse(
             raise ConfigError(
                 f"listeners: {name} has no security protocol; add {name}:PLAINTEXT to listener.security.protocol.map"
             )
-        if of_controller and protocol.startswith("SASL_"):
-            raise ConfigError(f"listeners: {name} asks for {protocol}, which controllers do not offer yet")
         result.append(Listener(name, host, port, announced.get(name), protocol))
     unknown = set(announced) - {each.name for each in result} - others
     if unknown:
@@ -205,13 +202,32 @@ def parse(
     return result
 
 
+def protocol_of(settings: Settings, name: str) -> str:
+    """The security protocol of a listener, of this node or of others. Raises ConfigError for one that has none."""
+    protocols = _security_protocols(security_entries(settings))
+    found = protocols.get(name.upper())
+    if found is None:
+        raise ConfigError(
+            f"listener.security.protocol.map: {name} has no security protocol; add {name}:PLAINTEXT, or what it speaks"
+        )
+    return found
+
+
+def security_entries(settings: Settings) -> list[str]:
+    """`listener.security.protocol.map`, with what is added where it is not set."""
+    entries: list[str] = settings.listener_security_protocol_map.split(",")
+    if "listener.security.protocol.map" not in settings.static:
+        entries += default_protocols(list(settings.listeners), list(settings.controller_listener_names or ()))
+    return entries
+
+
 def default_protocols(listeners: list[str], controller_names: list[str]) -> list[str]:
     """Entries for controller listeners where `listener.security.protocol.map` is not set: plain text, unless a listener
     is named as a protocol that encrypts or authenticates (KafkaConfig of Kafka 4.3)."""
     names = {entry.strip().partition("://")[0].upper() for entry in listeners} | {
         name.upper() for name in controller_names
     }
-    if names & (set(_PROTOCOLS) - {"PLAINTEXT"}):
+    if names & (set(PROTOCOLS) - {"PLAINTEXT"}):
         return []
     return [f"{name}:PLAINTEXT" for name in controller_names if name.upper() != "PLAINTEXT"]
 
@@ -221,9 +237,9 @@ def _security_protocols(entries: list[str]) -> dict[str, str]:
     protocols = {}
     for entry in entries:
         name, _, protocol = entry.partition(":")
-        if not name.strip() or protocol.strip().upper() not in _PROTOCOLS:
+        if not name.strip() or protocol.strip().upper() not in PROTOCOLS:
             raise ConfigError(
-                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(_PROTOCOLS)}"
+                f"listener.security.protocol.map: {entry!r} is not NAME:PROTOCOL with one of {', '.join(PROTOCOLS)}"
             )
         protocols[name.strip().upper()] = protocol.strip().upper()
     return protocols

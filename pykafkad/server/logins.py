@@ -34,6 +34,7 @@ from pykafkad.server.session import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from pykafkad.config import Settings
     from pykafkad.metadata.image import Image
@@ -41,11 +42,23 @@ if TYPE_CHECKING:
     from pykafkad.sasl.kerberos import Acceptor
     from pykafkad.sasl.step import Step
     from pykafkad.sasl.token_rules import Endpoint
-    from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
     from pykafkad.server.dispatch import Dispatcher
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.logs import Logs
     from pykafkad.server.runtime import Runtime
+
+    class Node(Protocol):
+        """Whose listeners they are: a broker, or a controller that is alone."""
+
+        runtime: Runtime
+        settings: Settings
+        dispatcher: Dispatcher
+        logs: Logs
+
+        @property
+        def image(self) -> Image: ...
+
 
 LAST_WORD_SECONDS = 0.02
 """The time from the answer to a refused login to the end of its connection. Clients that find the end together with the
@@ -178,21 +191,21 @@ class Logins:
             session.advance(EXPIRED)
 
 
-def prepare(broker: Broker, listener: Listener, found: dict[Listener, Logins]) -> None:
-    """Put the logins of a listener, as the settings are now, into `found`. Where live settings cannot be, those of
-    before stay. Raises ConfigError or StartFailure."""
+def prepare(node: Node, listener: Listener, found: dict[Listener, Logins]) -> None:
+    """Put the logins of a node's listener, as the settings are now, into `found`. Where live settings cannot be, those
+    of before stay. Raises ConfigError or StartFailure."""
     mine = (f"{LISTENER_PREFIX}{listener.name.lower()}.", "sasl.")
     if listener in found and not any(
         name.startswith(mine) and any(f".{each}" in f".{name}" for each in _READ)
-        for name in broker.settings.dynamic_broker
+        for name in node.settings.dynamic_broker
     ):
         return
     try:
-        logins = Logins(broker.runtime, broker.dispatcher, broker.settings, listener.name, lambda: broker.image)
+        logins = Logins(node.runtime, node.dispatcher, node.settings, listener.name, lambda: node.image)
     except (ConfigError, StartFailure) as error:
         if listener not in found:
             raise
-        broker.logs.error("server", "live-settings-ignored", listener=listener.name, reason=error)
+        node.logs.error("server", "live-settings-ignored", listener=listener.name, reason=error)
         return
     if listener in found:
         found[listener].close()

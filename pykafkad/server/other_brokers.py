@@ -13,12 +13,10 @@ from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.share_state_events import DeleteState, InitializeState, ReadState, ReadSummary, WriteState
 from pykafkad.log.transactions import TransactionMarker
 from pykafkad.server.peer import Failure, Peers
+from pykafkad.server.peer_security import endpoint_of
 from pykafkad.wire import messages
 
 NOBODY = -1
-
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""Security protocols; the index of each is Kafka's number for it."""
 
 # The request of an event of the share coordinator, and the class of its topics.
 _SHARE_STATE_REQUESTS: dict[type, tuple[Any, str]] = {
@@ -62,7 +60,7 @@ class OtherBrokers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._peers = Peers(broker.runtime, f"broker-{broker.node_id}")
+        self._peers = Peers(broker.runtime, f"broker-{broker.node_id}", security=broker.peer_security)
         self._found: dict[str, str] = {}
         """The addresses of host names."""
         self._looking_up: dict[str, list[Sending]] = {}
@@ -91,13 +89,7 @@ class OtherBrokers:
         registered = self._broker.image.brokers.get(node_id)
         if registered is None or registered.fenced:
             return None
-        settings = self._broker.settings
-        name = settings.inter_broker_listener_name
-        if name is not None:
-            endpoint = registered.endpoints.get(name.upper())
-        else:
-            number = _PROTOCOLS.index(settings.security_inter_broker_protocol)
-            endpoint = next((end for end in registered.endpoints.values() if end.security_protocol == number), None)
+        endpoint = endpoint_of(self._broker.settings, registered.endpoints)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def send(self, node_id: int, request: messages.Struct, then: Callable[[Any], object]) -> None:
@@ -112,7 +104,7 @@ class OtherBrokers:
         if digits is None:
             self._look_up(host, port, (node_id, request, then))
             return
-        self._peers.set_address(node_id, digits, port)
+        self._peers.set_address(node_id, digits, port, host)
         self._peers.send(node_id, request, then)
 
     def _look_up(self, host: str, port: int, sending: Sending) -> None:

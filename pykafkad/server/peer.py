@@ -16,7 +16,7 @@ from pykafkad.handlers import table
 from pykafkad.server import peer_greeting
 from pykafkad.server.connection import Connection
 from pykafkad.server.frame_buffers import FrameBuffers
-from pykafkad.server.peer_greeting import Greeting
+from pykafkad.server.peer_greeting import Greeting, LoginRefused
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -41,8 +41,18 @@ TIMED_OUT = Failure("timed out")
 REFUSED = Failure("refused")
 """The queue was full, or the peer is closed: the request was not sent."""
 
+Security = namedtuple("Security", ("tls", "credentials"))
+Security.__doc__ = (
+    """How a connection is secured: by a `TlsClient`, and by `Credentials` of a login; each may be None."""
+)
+
+PLAIN_TEXT = Security(None, None)
+
 _CORRELATION_ID = Struct(">i")
 _DEADLINE = "deadline"
+_LOGIN = "login"
+_LOGIN_SHARE = 0.85
+"""After this share of its time a login is renewed, as Kafka's clients do at the earliest."""
 _TRY_AGAIN = "try again"
 _CONNECT = "connect"
 _DELIVER = "deliver"
@@ -87,10 +97,23 @@ class _Request:
 class Peer:
     """Requests to one address. `then` of each `send` is called once, in a later turn, with an answer or a `Failure`."""
 
-    def __init__(self, runtime: Runtime, host: str, port: int, *, client_id: str, limits: Limits = Limits()) -> None:  # noqa: B008
-        """`host` is an address as digits, or a name that the reactor's network knows."""
+    def __init__(
+        self,
+        runtime: Runtime,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        limits: Limits = Limits(),  # noqa: B008
+        security: Security = PLAIN_TEXT,
+        host_name: str | None = None,
+    ) -> None:
+        """`host` is an address as digits, or a name that the reactor's network knows; `host_name` is the name that the
+        other side's certificate must have, `host` by default."""
         self.host = host
         self.port = port
+        self._security = security
+        self._host_name = host_name or host
         self._runtime = runtime
         self._client_id = client_id
         self._limits = limits
@@ -100,8 +123,6 @@ class Peer:
         self._is_ready = False
         """Whether the greeting is over."""
         self._is_closed = False
-        self._lacking: set[int] = set()
-        """The keys of the APIs of which it was logged that the other side lacks them."""
         self._failures = 0
         """How many connections have failed since one was connected."""
         self._last_correlation_id = 0
@@ -133,7 +154,7 @@ class Peer:
     def close(self) -> None:
         """Send nothing more; what is on its way is disconnected."""
         self._is_closed = True
-        for key in (_DEADLINE, _TRY_AGAIN, _CONNECT):
+        for key in (_DEADLINE, _TRY_AGAIN, _CONNECT, _LOGIN):
             self._runtime.timers.cancel((self, key))
         self._disconnect("closed")
         self._fail_queued(REFUSED)
@@ -150,22 +171,49 @@ class Peer:
             self._pool,
         )
         runtime.timers.set((self, _CONNECT), runtime.now + self._limits.connect_timeout_ms / 1000)
-        runtime.reactor.connector.connect(self.host, self.port, connection)
+        tls = self._security.tls
+        secured = None if tls is None else tls.transport(self._host_name)
+        runtime.reactor.connector.connect(self.host, self.port, connection, secured)
 
     def connected(self, connection: Connection) -> None:
         """The connection attempt came through."""
         self._runtime.timers.cancel((self, _CONNECT))
-        self._greeting = Greeting()
+        self._greeting = Greeting(self._security.credentials)
         self._greet()
 
     def _greet(self) -> None:
+        """Go on with the greeting. What a login computes is computed beside the loop."""
+        greeting = self._greeting
+        assert greeting is not None
+        job = greeting.job
+        if job is None:
+            self._greet_with(None)
+        else:
+            self._runtime.cpu_offload.submit(job, lambda result: self._computed(greeting, result))
+
+    def _computed(self, greeting: Greeting, result: object) -> None:
+        if greeting is not self._greeting:
+            # The connection has ended meanwhile.
+            return
+        try:
+            if not isinstance(result, bytes):
+                raise ProtocolError(f"its login is not right: {result}")
+            greeting.computed(result)
+            self._greet_with(result)
+        except ProtocolError as error:
+            self._disconnect(str(error))
+
+    def _greet_with(self, token: bytes | None) -> None:
         """Send the next request of the greeting, or what is queued when it is over."""
         greeting = self._greeting
         assert greeting is not None
-        asked = greeting.next()
+        asked = greeting.next(token)
         if asked is None:
             self._failures = 0
             self._is_ready = True
+            if greeting.lifetime_ms:
+                at = self._runtime.now + greeting.lifetime_ms / 1000 * _LOGIN_SHARE
+                self._runtime.timers.set((self, _LOGIN), at)
             self._send_queued()
             return
         message, version = asked
@@ -180,13 +228,29 @@ class Peer:
         self._is_ready = False
         timers, now = self._runtime.timers, self._runtime.now
         timers.cancel((self, _CONNECT))
-        self._runtime.logs.debug("server", "peer-disconnected", peer=connection.peer, reason=connection.close_reason)
+        timers.cancel((self, _LOGIN))
+        self._tell_lost(connection, is_unfit=was_closed_here)
         while self._in_flight:
             self._end(self._in_flight.popleft().then, DISCONNECTED)
         self._plan_deadline()
         if not self._is_closed:
             timers.set((self, _TRY_AGAIN), now + self._pause_seconds())
             self._failures += 1
+
+    def _tell_lost(self, connection: Connection, *, is_unfit: bool) -> None:
+        """Say so of one that does not speak as it should, or is not whom it should be."""
+        runtime, reason = self._runtime, connection.close_reason
+        if is_unfit:
+            runtime.peer_lines.refused(runtime.now, "peer-unfit", f"{self._host_name}:{self.port}", reason)
+        else:
+            runtime.logs.debug("server", "peer-disconnected", peer=connection.peer, reason=reason)
+
+    def _log_in_again(self) -> None:
+        """The login is about to expire; what is on the wire is answered before a new one."""
+        self._is_ready = False
+        if self._greeting is not None and not self._in_flight:
+            self._greeting.begin_again()
+            self._greet()
 
     def _pause_seconds(self) -> float:
         """The pause before the next attempt: it doubles with each failure, up to a limit, and differs by a fifth either
@@ -220,12 +284,9 @@ class Peer:
         self._plan_deadline()
 
     def _lacks(self, row: Api, greeting: Greeting) -> Failure:
-        failure = Failure(f"{self.host}:{self.port} {greeting.lack(row)}", True)
-        if row.key not in self._lacking:
-            self._lacking.add(row.key)
-            self._runtime.logs.warning(
-                "server", "peer-lacks-api", peer=f"{self.host}:{self.port}", reason=failure.reason
-            )
+        runtime, peer = self._runtime, f"{self._host_name}:{self.port}"
+        failure = Failure(f"{peer} {greeting.lack(row)}", True)
+        runtime.peer_lines.refused(runtime.now, "peer-lacks-api", peer, failure.reason)
         return failure
 
     def _write(self, request: _Request, version: int) -> None:
@@ -266,15 +327,17 @@ class Peer:
             if request.then is None:
                 assert self._greeting is not None
                 self._greeting.answered(answer)
+                self._greet()
         except (ProtocolError, StructError) as error:
-            connection.close(f"not understood: {error}")
+            connection.close(str(error) if isinstance(error, LoginRefused) else f"not understood: {error}")
             return
         self._plan_deadline()
-        if request.then is None:
-            self._greet()
-        else:
+        if request.then is not None:
             self._end(request.then, answer)
-            self._send_queued()
+            if self._is_ready:
+                self._send_queued()
+            elif not self._in_flight:
+                self._log_in_again()
 
     def overtaken(self, connection: Connection) -> None:
         """Nothing waits on this side of a connection."""
@@ -297,6 +360,8 @@ class Peer:
                     self._failures = 0
         elif key == _DEADLINE:
             self._time_out()
+        elif key == _LOGIN:
+            self._log_in_again()
         else:
             self._deliver()
 
@@ -344,22 +409,38 @@ class Peer:
 class Peers:
     """The peers of one node, by node id: what performs `effects.Send`."""
 
-    __slots__ = ("_by_id", "_client_id", "_limits", "_refused", "_runtime")
+    __slots__ = ("_by_id", "_client_id", "_limits", "_refused", "_runtime", "_security")
 
-    def __init__(self, runtime: Runtime, client_id: str, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        runtime: Runtime,
+        client_id: str,
+        limits: Limits = Limits(),  # noqa: B008
+        security: Security = PLAIN_TEXT,
+    ) -> None:
+        self._security = security
         self._refused: deque[Then] = deque()
         self._runtime = runtime
         self._client_id = client_id
         self._limits = limits
         self._by_id: dict[int, Peer] = {}
 
-    def set_address(self, node_id: int, host: str, port: int) -> None:
-        """Where a node is found. One that has moved is connected to anew; what was on its way is disconnected."""
+    def set_address(self, node_id: int, host: str, port: int, host_name: str | None = None) -> None:
+        """Where a node is found. One that has moved is connected to anew; what was on its way is disconnected. For
+        `host_name` see `Peer`."""
         known = self._by_id.get(node_id)
         if known is None or (known.host, known.port) != (host, port):
             if known is not None:
                 known.close()
-            self._by_id[node_id] = Peer(self._runtime, host, port, client_id=self._client_id, limits=self._limits)
+            self._by_id[node_id] = Peer(
+                self._runtime,
+                host,
+                port,
+                client_id=self._client_id,
+                limits=self._limits,
+                security=self._security,
+                host_name=host_name,
+            )
 
     def forget(self, node_id: int) -> None:
         """A node is gone; fine if it was not known."""

@@ -52,15 +52,3 @@ def static_voters(settings: Settings) -> list[Voter]:
 def bootstrap_servers(settings: Settings) -> list[tuple[str, int]]:
     """The (host, port) pairs of `controller.quorum.bootstrap.servers`. Raises ConfigError."""
     return [parse_address(each, _BOOTSTRAP) for each in settings.controller_quorum_bootstrap_servers]
-
-
-def check_protocol(settings: Settings) -> None:
-    """Raises ConfigError unless controllers are reached in plain text, which is all that this version can do."""
-    name = listener_of(settings)
-    entries = settings.listener_security_protocol_map.split(",")
-    protocols = dict(entry.strip().upper().split(":", 1) for entry in entries if ":" in entry)
-    if protocols.get(name.upper(), "PLAINTEXT") != "PLAINTEXT":
-        raise ConfigError(
-            f"listener.security.protocol.map: {name}:{protocols[name.upper()]}: nodes of this version reach the "
-            f"controllers in plain text only; use {name}:PLAINTEXT"
-        )

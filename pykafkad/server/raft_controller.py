@@ -208,8 +208,6 @@ class RaftController(ControllerNode):
                 "process.roles: broker,controller cannot be one of several voters in this version; have processes with "
                 "process.roles=controller and others with process.roles=broker"
             )
-        if quorum_settings.needs_format(settings):
-            quorum_settings.check_protocol(settings)
         named = [voter.id for voter in quorum_settings.static_voters(settings)]
         if named and self.node_id not in named:
             raise ConfigError(f"controller.quorum.voters: node.id {self.node_id} is a controller, and none of {named}")

@@ -5,6 +5,7 @@ after the last one the name is looked up again. Names are looked up beside the l
 
 from __future__ import annotations
 
+from pykafkad.server import peer_security
 from pykafkad.server.peer import REFUSED, Failure, Limits, Peer
 
 TYPE_CHECKING = False
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.server.peer import Security
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
@@ -25,14 +27,15 @@ _MAX_WAITING = 10
 class _Member:
     """One member. `waiting` are requests until its name is looked up; `peer` is the connection to one address."""
 
-    __slots__ = ("_addresses", "_is_asking", "_limits", "_runtime", "_waiting", "host", "peer", "port")
+    __slots__ = ("_addresses", "_is_asking", "_limits", "_runtime", "_security", "_waiting", "host", "peer", "port")
 
-    def __init__(self, runtime: Runtime, host: str, port: int, limits: Limits) -> None:
+    def __init__(self, runtime: Runtime, host: str, port: int, limits: Limits, security: Security) -> None:
         self.host = host
         self.port = port
         self.peer: Peer | None = None
         self._runtime = runtime
         self._limits = limits
+        self._security = security
         self._addresses: list[str] = []
         self._waiting: list[tuple[Any, Then]] = []
         self._is_asking = False
@@ -74,7 +77,15 @@ class _Member:
                 then(REFUSED)
 
     def _connect(self, address: str) -> None:
-        self.peer = Peer(self._runtime, address, self.port, client_id="raft-client", limits=self._limits)
+        self.peer = Peer(
+            self._runtime,
+            address,
+            self.port,
+            client_id="raft-client",
+            limits=self._limits,
+            security=self._security,
+            host_name=self.host,
+        )
         waiting, self._waiting = self._waiting, []
         for request, then in waiting:
             self.send(request, then)
@@ -88,9 +99,11 @@ class _Member:
 class RaftPeers:
     """Those of one node. `located` tells the (host, port) of a member."""
 
-    __slots__ = ("_limits", "_members", "_runtime")
+    __slots__ = ("_limits", "_members", "_runtime", "_security")
 
     def __init__(self, runtime: Runtime, settings: Settings) -> None:
+        """Raises ConfigError for what the settings lack to reach controllers."""
+        self._security = peer_security.of_controllers(settings)
         timeout_ms = settings.controller_quorum_request_timeout_ms
         self._runtime = runtime
         self._members: dict[int, _Member] = {}
@@ -107,7 +120,7 @@ class RaftPeers:
         if known is None or (known.host, known.port) != (host, port):
             if known is not None:
                 known.close()
-            self._members[node_id] = _Member(self._runtime, host, port, self._limits)
+            self._members[node_id] = _Member(self._runtime, host, port, self._limits, self._security)
 
     def located(self, node_id: int) -> tuple[str, int] | None:
         """Where a node is, as (host, port)."""

@@ -3,7 +3,7 @@
 One Fetch is on its way to a leader at a time, in an incremental session (KIP-227), and the next one leaves when its
 answer is worked off. What follows from an answer is decided by each partition's `Follower`; here it is done to the log.
 A partition with an error pauses for `replica.fetch.backoff.ms`, the others go on. A connection that fails pauses all
-partitions of its leader. Connections are plain ones, without TLS and without a login."""
+partitions of its leader."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log import follower, follower_log
 from pykafkad.log.follower import Follower
 from pykafkad.server.peer import Failure, Limits, Peer
+from pykafkad.server.peer_security import endpoint_of
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -288,8 +289,7 @@ class LeaderFetcher:
         log, machine = followed.log, followed.follower
         if self._followed.get(log) is not followed or machine is None or log.closed or log.offline is not None:
             # The partition has another leader or epoch by now, or is gone.
-            self._forget_told(log)
-            return
+            return self._forget_told(log)
         diverging = row.diverging_epoch.epoch, row.diverging_epoch.end_offset
         if question != machine.question() or diverging[0] >= 0:
             # Watermarks count only where the logs are one.
@@ -299,8 +299,8 @@ class LeaderFetcher:
         self._perform(followed, machine.answered(question, row, records, diverging), records)
 
     def _forget_told(self, log: PartitionLog) -> None:
-        """An answer about a partition that is followed is not used: the leader must say again what it has said there,
-        such as a high watermark that does not change any more. Only a new session makes it."""
+        """An answer about a partition was not used: a new session makes the leader say again what it said there, such
+        as a high watermark that does not change any more."""
         if log in self._followed:
             self._session_epoch = 0
 
@@ -434,7 +434,7 @@ class LeaderFetcher:
         """The leader at its present address; None if that is not known, or being looked up."""
         broker = self._broker
         registered = broker.image.brokers.get(self._leader)
-        endpoint = None if registered is None else _endpoint(broker, registered.endpoints)
+        endpoint = None if registered is None else endpoint_of(broker.settings, registered.endpoints)
         if endpoint is None:
             self._plan(self._pause_until())
             return None
@@ -466,11 +466,14 @@ class LeaderFetcher:
 
     def _connect(self, host: str, port: int) -> None:
         settings = self._broker.settings
+        assert self._endpoint is not None
         self._peer = Peer(
             self._broker.runtime,
             host,
             port,
             client_id=f"broker-{self._broker.node_id}-fetcher-0",
+            security=self._broker.peer_security,
+            host_name=self._endpoint.host,
             limits=Limits(
                 request_timeout_ms=settings.replica_socket_timeout_ms,
                 max_frame_bytes=max(2 * settings.replica_fetch_response_max_bytes, 1 << 26),
@@ -490,11 +493,3 @@ _PERFORM: dict[type, Callable[[LeaderFetcher, _Followed, Any, Any], None]] = {
 
 def _key(log: PartitionLog) -> Key:
     return log.topic_id, log.partition
-
-
-def _endpoint(broker: Broker, endpoints: dict[str, Endpoint]) -> Endpoint | None:
-    """Where brokers reach each other: the listener that the settings name, else the first of the named protocol."""
-    named = broker.settings.inter_broker_listener_name
-    if named:
-        return endpoints.get(named)
-    return endpoints.get(broker.settings.security_inter_broker_protocol) or next(iter(endpoints.values()), None)

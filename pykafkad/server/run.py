@@ -303,13 +303,10 @@ def new_disk(settings: Settings, clock: Clock) -> Disk:
 def parse_listeners(settings: Settings) -> list[Listener]:
     """Where the settings have the process listen. Raises ConfigError."""
     controllers = list(settings.controller_listener_names or ())
-    protocols = settings.listener_security_protocol_map.split(",")
-    if "listener.security.protocol.map" not in settings.static:
-        protocols += listeners.default_protocols(list(settings.listeners), controllers)
     return listeners.parse(
         list(settings.listeners),
         list(settings.advertised_listeners or ()),
-        protocols,
+        listeners.security_entries(settings),
         controllers,
         of_controller=BROKER not in settings.process_roles,
     )

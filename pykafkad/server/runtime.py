@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.server.peer import Peers
+    from pykafkad.server.peer_lines import PeerLines
     from pykafkad.server.trace import WireTrace
 
 
@@ -92,10 +93,20 @@ class Runtime:
         self.tasks = IncrementalTasks(self)
         self.replies = Replies(self)
         self._peers: Peers | None = None
+        self._peer_lines: PeerLines | None = None
         self.trace: WireTrace | None = None
         """What records requests and answers, if anything does."""
         self.nodes: list[RuntimeNode] = []
         """In the order of their turns; they end in the opposite order."""
+
+    @property
+    def peer_lines(self) -> PeerLines:
+        """What is said of the nodes that are reached from here."""
+        if self._peer_lines is None:
+            from pykafkad.server.peer_lines import PeerLines
+
+            self._peer_lines = PeerLines(self.logs)
+        return self._peer_lines
 
     @property
     def peers(self) -> Peers:

@@ -42,6 +42,8 @@ _FIXED = (
     "ssl.protocol",
 )
 
+_KEYS = ("ssl.keystore.location", "ssl.keystore.key", "ssl.keystore.certificate.chain")
+
 _PEM = "PEM"
 _FILE_BYTES_MAX = 1 << 20
 _BLOCK = re.compile(r"-+BEGIN ([A-Z0-9 ]+?)-+\s(.*?)-+END \1-+", re.DOTALL)
@@ -76,7 +78,7 @@ def fixed(settings: Settings, listener: Listener) -> dict[str, Any]:
 
 
 class ServerContext(ssl.SSLContext):
-    """Keys, trust, versions and cipher suites of a listener."""
+    """Keys, trust, versions and cipher suites of a listener, or of those who reach it."""
 
     own_certificate = ""
     """The first certificate of the private key, as PEM."""
@@ -99,6 +101,21 @@ def context(of_listener: ListenerSettings) -> ServerContext:
         result.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _load_trust(of_listener, result)
     return result
+
+
+def client_context(of_listener: ListenerSettings, *, checks_name: bool) -> ssl.SSLContext:
+    """What the settings make of connections from here to such a listener of other nodes; with `checks_name` their
+    certificates must be for the names of their hosts. Raises ConfigError."""
+    made = ServerContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.options |= ssl.OP_NO_RENEGOTIATION
+    made.check_hostname = checks_name
+    _set_versions(of_listener, made)
+    _set_ciphers(of_listener, made)
+    if any(of_listener.value(name) is not None for name in _KEYS):
+        _load_key(of_listener, made)
+    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _load_trust(of_listener, made, ssl.Purpose.SERVER_AUTH)
+    return made
 
 
 def check_trust(of_listener: ListenerSettings) -> None:
@@ -279,12 +296,14 @@ def _key_problem(error: ssl.SSLError, is_locked: bool) -> str:
     return f"key and certificates cannot be loaded ({reason(error)}){hint}"
 
 
-def _load_trust(of_listener: ListenerSettings, result: ssl.SSLContext) -> None:
+def _load_trust(
+    of_listener: ListenerSettings, result: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.CLIENT_AUTH
+) -> None:
     value = of_listener.value
     location, certificates = value("ssl.truststore.location"), value("ssl.truststore.certificates")
     if location is None and certificates is None:
         # The system's authorities, as Java's where no trust store is named.
-        result.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        result.load_default_certs(purpose)
         return
     store_type = value("ssl.truststore.type")
     _check_type(of_listener, "ssl.truststore.type", store_type)

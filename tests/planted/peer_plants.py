@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 PEER = ("tests/server/test_peer.py",)
+SECURITY = ("tests/server/test_peer_security.py",)
+EXCHANGES = ("tests/sasl/test_node_logins.py",)
 BROKERS = ("tests/simulation/test_brokers_world.py",)
 
 PLANTS = (
@@ -32,15 +34,15 @@ PLANTS = (
     Plant(
         "requests are sent before the versions are known",
         "server/peer.py",
-        "if self._is_ready:\n    self._send_queued()",
-        "if self._greeting is not None:\n    self._send_queued()",
+        "if self._is_ready:\n    self._send_queued()\nelif self._connection is None",
+        "if self._greeting is not None:\n    self._send_queued()\nelif self._connection is None",
         PEER,
     ),
     Plant(
         "a node that refuses every greeting is tried again and again at once",
         "server/peer.py",
-        "self._greeting = Greeting()",
-        "self._greeting = Greeting()\nself._failures = 0",
+        "self._greeting = Greeting(self._security.credentials)",
+        "self._greeting = Greeting(self._security.credentials)\nself._failures = 0",
         PEER,
     ),
     Plant(
@@ -49,6 +51,76 @@ PLANTS = (
         "self._runtime.timers.set((self, _DEADLINE), min(oldest))",
         "self._runtime.timers.set((self, _DEADLINE), oldest[-1] + 1.0)",
         PEER,
+    ),
+    Plant(
+        "a certificate of another name is accepted",
+        "server/tls_settings.py",
+        "made.check_hostname = checks_name",
+        "made.check_hostname = False",
+        SECURITY,
+    ),
+    Plant(
+        "a certificate of anybody is accepted",
+        "server/tls_settings.py",
+        "made.check_hostname = checks_name",
+        "made.check_hostname = False\nmade.verify_mode = ssl.CERT_NONE",
+        SECURITY,
+    ),
+    Plant(
+        "a node does not log in",
+        "server/peer_greeting.py",
+        "self._stage = _OVER if self._credentials is None else _HANDSHAKE",
+        "self._stage = _OVER",
+        SECURITY,
+    ),
+    Plant(
+        "a controller's listener asks for no login",
+        "server/controller_node.py",
+        "if each.has_sasl:",
+        "if False:",
+        SECURITY,
+    ),
+    Plant(
+        "requests are sent before the login is over",
+        "server/peer_greeting.py",
+        "if self._stage == _AUTHENTICATE:\n    assert",
+        "if self._stage == _AUTHENTICATE and self._steps:\n    return None\nif self._stage == _AUTHENTICATE:\n    assert",
+        SECURITY,
+    ),
+    Plant(
+        "a login is not renewed before it expires",
+        "server/peer.py",
+        "if greeting.lifetime_ms:",
+        "if False:",
+        SECURITY,
+    ),
+    Plant(
+        "a server need not know the password",
+        "sasl/client.py",
+        'if not compare_digest(_bytes(said.get("v", "")), self._signature):',
+        "if False:",
+        EXCHANGES,
+    ),
+    Plant(
+        "a login counts before the server has shown that it knows the password",
+        "sasl/client.py",
+        "if self._signature is None:\n    return self._prove(text)",
+        "if self._signature is None:\n    self.is_over = True\n    return self._prove(text)",
+        EXCHANGES,
+    ),
+    Plant(
+        "a server may ask for one iteration",
+        "sasl/client.py",
+        "if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:",
+        "if not 1 <= iterations <= ITERATIONS_MAX:",
+        EXCHANGES,
+    ),
+    Plant(
+        "the nonce of another login is taken",
+        "sasl/client.py",
+        "if not nonce.startswith(self._nonce) or nonce == self._nonce:",
+        "if nonce == self._nonce:",
+        EXCHANGES,
     ),
     Plant(
         "the high watermark of an answer that parts the logs counts as heard",

@@ -9,7 +9,7 @@ from pykafkad.metadata import events
 from pykafkad.server import controller_channel
 from pykafkad.server.controller_channel import ControllerLink
 from pykafkad.server.metadata_source import ActiveController
-from pykafkad.server.peer import TIMED_OUT
+from pykafkad.server.peer import PLAIN_TEXT, TIMED_OUT
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses
@@ -204,7 +204,7 @@ def test_a_request_without_a_controller_times_out(world, monkeypatch):
     source = world.processes[2].source
     source.move(None)
     outcomes = []
-    link = ControllerLink(world.processes[2].runtime, source, "test", 1000)
+    link = ControllerLink(world.processes[2].runtime, source, "test", 1000, PLAIN_TEXT)
     request = messages.UnregisterBrokerRequest(broker_id=9)
     link.send(request, outcomes.append, 2.0)
     world.advance(1.9)
@@ -222,7 +222,7 @@ def test_so_many_requests_wait_for_a_controller(world, monkeypatch):
     source = world.processes[2].source
     source.move(None)
     outcomes = []
-    link = ControllerLink(world.processes[2].runtime, source, "test", 1000)
+    link = ControllerLink(world.processes[2].runtime, source, "test", 1000, PLAIN_TEXT)
     for _ in range(4):
         link.send(messages.UnregisterBrokerRequest(broker_id=9), outcomes.append)
     world.advance(0.1)

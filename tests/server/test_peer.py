@@ -305,7 +305,7 @@ def test_an_api_without_a_common_version_is_said_to_be_lacking(cluster, ranges, 
         ask(peer, number, outcomes)
     cluster.run(1.0)
     assert outcomes == [Failure(reason, is_final=True)] * 12 and not echo.heard
-    assert logs.warnings == [("peer-lacks-api", {"peer": "b:9092", "reason": reason})]
+    assert logs.warnings == [("peer-lacks-api", {"peer": "b:9092", "reason": reason, "more": None})]
     assert len(echo.socket_server) == 1
 
 

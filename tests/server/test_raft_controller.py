@@ -14,6 +14,7 @@ from pykafkad.server.listeners import Listener
 from pykafkad.server.peer import REFUSED
 from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
+from tests import certificates
 from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, Controllers, Token, directory_id, host_of
 from tests.simulation.disk import MemoryDisk
 
@@ -258,9 +259,55 @@ def test_the_voters_of_the_settings_stay_there():
     world.until(world.in_step)
 
 
-def test_several_voters_are_reached_in_plain_text():
-    with pytest.raises(ConfigError, match="plain text only"):
-        Controllers(15, (1, 2, 3), listener_security_protocol_map="CONTROLLER:SSL")
+def test_voters_reach_each_other_over_tls_and_log_in():
+    """They elect, replicate and go on without one. Their certificates are not for addresses."""
+    settings = {**certificates.settings(), "ssl.endpoint.identification.algorithm": ""}
+    world = Controllers(
+        15,
+        (1, 2, 3),
+        listener_security_protocol_map="CONTROLLER:SASL_SSL",
+        sasl_mechanism_controller_protocol="PLAIN",
+        sasl_enabled_mechanisms="PLAIN",
+        listener_name_controller_plain_sasl_jaas_config=(
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="node" password="secret" user_node="secret";'
+        ),
+        **settings,
+    )
+    commit(world, 1)
+    world.until(world.in_step)
+    world.kill(world.leader())
+    commit(world, 2)
+    for node_id in list(world.processes):
+        world.stop(node_id)
+
+
+def test_a_voter_with_another_password_has_no_part():
+    """It knows nobody whom the others elect, and the others do without it."""
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="{}" user_node="secret";'
+    )
+    world = Controllers(
+        16,
+        (1, 2, 3),
+        listener_security_protocol_map="CONTROLLER:SASL_PLAINTEXT",
+        sasl_mechanism_controller_protocol="PLAIN",
+        sasl_enabled_mechanisms="PLAIN",
+        listener_name_controller_plain_sasl_jaas_config=jaas.format("secret"),
+    )
+    commit(world, 1)
+    outsider = next(each for each in (1, 2, 3) if each != world.leader())
+    world.kill(outsider)
+    world.settings["listener.name.controller.plain.sasl.jaas.config"] = jaas.format("wrong")
+    world.start(outsider)
+    before = world.processes[outsider].controller.image.offset
+    commit(world, 2)
+    world.run(world.clock.now() + 10)
+    assert world.processes[outsider].controller.image.offset == before
+    assert world.leader() not in (None, outsider)
+    for node_id in list(world.processes):
+        world.stop(node_id)
 
 
 def test_a_broker_is_none_of_several_voters():
@@ -367,7 +414,7 @@ class FakePeer:
 def peers(monkeypatch):
     names = Names(["::1", "127.0.0.1"])
 
-    def connect(runtime, host, port, *, client_id, limits):
+    def connect(runtime, host, port, *, client_id, limits, security, host_name):
         names.made.append(FakePeer(host, port))
         return names.made[-1]
 

@@ -105,16 +105,18 @@ class Client(Peer):
 class BrokerProcesses:
     """`brokers` are node ids; each has a host of its own, "broker2" for 2. The controller is node 1."""
 
-    def __init__(self, brokers=(2, 3), *, seed=1, authorizer=None, **settings):
+    def __init__(self, brokers=(2, 3), *, seed=1, authorizer=None, protocol="PLAINTEXT", **settings):
+        """By `protocol` nodes reach each other; then each broker has a listener NODES for that beside its usual one."""
         self.cluster = Cluster(seed, ())
         self.clock, self.network = self.cluster.clock, self.cluster.network
         self.random = random.Random(seed)
         self.settings = {name.replace("_", "."): (str(value), "test") for name, value in settings.items()}
         self.authorizer = authorizer
+        self.protocol = protocol
         self.disks = {}
         self.processes = {}
         roles = {"process.roles": ("controller", "test"), "node.id": ("1", "test")}
-        process = self._make(Process, CONTROLLER, roles, [Listener("CONTROLLER", CONTROLLER, 9093)])
+        process = self._make(Process, CONTROLLER, roles, [Listener("CONTROLLER", CONTROLLER, 9093, None, protocol)])
         self.controller = process.controller
         self.controller.sync_offload = EventOffload(self.cluster, process.runtime)
         process.start()
@@ -152,6 +154,8 @@ class BrokerProcesses:
             "pykafkad.cluster.id": (self.controller.services.cluster_id, "test"),
         }
         listening = [Listener("PLAINTEXT", name, 9092)]
+        if self.protocol != "PLAINTEXT":
+            listening.append(Listener("NODES", name, 9095, None, self.protocol))
         make = lambda runtime, *_: Mirror(self, runtime)  # noqa: E731
         process = self._make(BrokerProcess, name, {**roles, **own}, listening, directories, observer=make)
         # Writes beside the loop end at once.

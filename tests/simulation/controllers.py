@@ -11,6 +11,7 @@ from pykafkad.log import checkpoints
 from pykafkad.metadata import snapshots
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
+from pykafkad.server import listeners
 from pykafkad.server.listeners import Listener
 from pykafkad.server.metadata_observer import MetadataObserver
 from pykafkad.server.reactor import Reactor
@@ -127,9 +128,10 @@ class Controllers(Cluster):
         """Begin with what is on the disk."""
         name = host_of(node_id)
         host = self._hosts[name] = Host(self.network, name)
+        settings = self._properties(node_id, "controller")
         process = Process(
-            self._properties(node_id, "controller"),
-            [Listener("CONTROLLER", name, PORT)],
+            settings,
+            [Listener("CONTROLLER", name, PORT, None, listeners.protocol_of(settings, "CONTROLLER"))],
             [DIRECTORY],
             clock=self.clock,
             disk=self.disks[node_id],

@@ -1,0 +1,106 @@
+"""Nodes of older releases of Kafka in one cluster with those of pykafkad: each side speaks the versions that both know.
+
+The clusters are at the metadata.version of the older release."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from compat_tests.brokers.broker import ProcessBroker, free_port
+from compat_tests.brokers.kafka_process import CLUSTER_ID
+from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.conftest import unavailable
+from compat_tests.quorum.nodes import (
+    CONTROLLER,
+    KAFKA,
+    OURS,
+    KafkaNode,
+    go_round,
+    our_node,
+    unexpected_errors,
+)
+from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_older_broker
+
+# The releases, and their newest metadata.version.
+RELEASES = {"3.9.1": "3.9-IV0", "4.0.1": "4.0-IV3"}
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    """An older one."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture
+def older_jars(release: str, kafka_jars: Path) -> Path:
+    """Those of that release."""
+    try:
+        return fetch_older_broker(release)
+    except JarsUnavailable as error:
+        unavailable(str(error))
+        raise
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[ProcessBroker], None]]:
+    """Starts a process; all of them end with the test, the last first."""
+    with ExitStack() as stack:
+
+        def start(process: ProcessBroker) -> None:
+            stack.callback(process.kill)
+            process.start()
+
+        yield start
+
+
+def complaints(process: PykafkadProcess) -> list[str]:
+    """What a node says of requests that another does not understand."""
+    words = ("unexpected-error", "peer-lacks-api", "request-not-sent", "envelope-refused")
+    return [line for line in process.log_text().splitlines() if any(word in line for word in words)]
+
+
+def test_a_broker_of_pykafkad_under_an_older_controller(
+    older_jars: Path, tmp_path: Path, started: Callable[[ProcessBroker], None]
+) -> None:
+    """Beside a broker of the same older release."""
+    port = free_port()
+    controller = KafkaNode(older_jars, tmp_path / "controller", "controller", CONTROLLER, port)
+    kafka = KafkaNode(older_jars, tmp_path / "kafka", "broker", KAFKA, port)
+    ours = our_node(tmp_path / "ours", "broker", OURS, port)
+    for each in (controller, ours, kafka):
+        started(each)
+    go_round(kafka, ours)
+    ours.stop()
+    assert complaints(ours) == []
+
+
+def test_an_older_broker_under_a_controller_of_pykafkad(
+    older_jars: Path, kafka_jars: Path, release: str, tmp_path: Path, started: Callable[[ProcessBroker], None]
+) -> None:
+    """Beside a broker of pykafkad. The tool of Kafka's newest release formats the directory for the older one."""
+    port = free_port()
+    controller = our_node(tmp_path / "controller", "controller", CONTROLLER, port)
+    formatter = KafkaNode(kafka_jars, tmp_path / "formatter", "controller", CONTROLLER, port)
+    command = [*formatter._java, "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID]
+    command += ["-c", str(formatter.properties_path), "--release-version", RELEASES[release]]
+    properties = formatter.properties_path.read_text()
+    formatter.properties_path.write_text(
+        properties.replace(str(formatter.data_directory), str(controller.data_directory))
+    )
+    formatted = subprocess.run(command, capture_output=True, text=True)
+    assert formatted.returncode == 0, formatted
+    kafka = KafkaNode(older_jars, tmp_path / "kafka", "broker", KAFKA, port)
+    ours = our_node(tmp_path / "ours", "broker", OURS, port)
+    for each in (controller, ours, kafka):
+        started(each)
+    go_round(kafka, ours)
+    for each in (ours, controller):
+        each.stop()
+        assert complaints(each) == []
+        assert unexpected_errors(each) == []

@@ -1,0 +1,65 @@
+"""How this node is known, and knows the others, on the connections that begin here: what Kafka's settings say of the
+listeners that it reaches.
+
+Controllers are reached by the first of `controller.listener.names` and `sasl.mechanism.controller.protocol`, other
+brokers by `inter.broker.listener.name`, or the protocol of `security.inter.broker.protocol`, and
+`sasl.mechanism.inter.broker.protocol`. TLS and login modules are those of the listener. Gap: nodes log in by PLAIN and
+SCRAM, not by OAUTHBEARER and GSSAPI."""
+
+from __future__ import annotations
+
+from os import urandom
+
+from pykafkad.server import listeners, quorum_settings
+from pykafkad.server.peer import PLAIN_TEXT, Security
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.config import Settings
+    from pykafkad.metadata.brokers import Endpoint
+
+
+def of_controllers(settings: Settings) -> Security:
+    """Connections to controllers. Raises ConfigError."""
+    name = quorum_settings.listener_of(settings)
+    mechanism = settings.sasl_mechanism_controller_protocol
+    protocol = listeners.protocol_of(settings, name)
+    return _security(settings, name, protocol, mechanism, "sasl.mechanism.controller.protocol")
+
+
+def of_brokers(settings: Settings) -> Security:
+    """Connections to other brokers. Raises ConfigError."""
+    name = settings.inter_broker_listener_name
+    if name is None:
+        name = protocol = settings.security_inter_broker_protocol
+    else:
+        protocol = listeners.protocol_of(settings, name)
+    mechanism = settings.sasl_mechanism_inter_broker_protocol
+    return _security(settings, name, protocol, mechanism, "sasl.mechanism.inter.broker.protocol")
+
+
+def endpoint_of(settings: Settings, endpoints: dict[str, Endpoint]) -> Endpoint | None:
+    """That of another broker's endpoints, by the names of its listeners, at which brokers reach each other: the one
+    that the settings name, else the first of the protocol that they name."""
+    name = settings.inter_broker_listener_name
+    if name is not None:
+        return endpoints.get(name.upper())
+    number = listeners.PROTOCOLS.index(settings.security_inter_broker_protocol)
+    return next((each for each in endpoints.values() if each.security_protocol == number), None)
+
+
+def _security(settings: Settings, name: str, protocol: str, mechanism: str, setting: str) -> Security:
+    """That of a listener, where a login has the `mechanism` of `setting`. Who reaches others in plain text loads
+    neither TLS nor logins."""
+    if protocol == "PLAINTEXT":
+        return PLAIN_TEXT
+    tls = credentials = None
+    if protocol in listeners.ENCRYPTED:
+        from pykafkad.server import tls_client
+
+        tls = tls_client.of_settings(settings, name)
+    if protocol.startswith("SASL_"):
+        from pykafkad.sasl import client
+
+        credentials = client.of_settings(settings, name, mechanism, setting, urandom)
+    return Security(tls, credentials)
