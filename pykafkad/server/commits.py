@@ -21,6 +21,7 @@ from struct import Struct
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.log.replica import Committed, ProposeIsr
+from pykafkad.server.held_answers import NEVER, HeldAnswers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,59 +41,8 @@ if TYPE_CHECKING:
 
 _ERROR_AND_OFFSETS = Struct(">hqq")  # error code, base offset, log append time: the start of every produce answer's row
 
-
-_NEVER = float("inf")
 _EXPIRE = "expire"
 _EXPIRY_SECONDS = 1.0
-
-
-class _HeldAnswers:
-    """Answers of one turn that wait in their outboxes for the commit of one log."""
-
-    __slots__ = ("_answers", "_commits", "_connections", "_fast_answers", "_log", "deadline", "is_settled")
-
-    def __init__(self, commits: Commits, log: PartitionLog) -> None:
-        self._commits = commits
-        self._log = log
-        self._fast_answers: list[FastAnswer] = []
-        self._answers: list[DependentAnswer] = []
-        self._connections: dict[Connection, None] = {}
-        self.is_settled = False
-        self.deadline = _NEVER
-        """The second at which the first of them has waited as long as its request allows."""
-
-    def add_fast(self, row: FastAnswer) -> None:
-        self._fast_answers.append(row)
-        self.hold(row[1])
-
-    def add(self, row: DependentAnswer, now: float) -> None:
-        self._answers.append(row)
-        if row[3].acks_all:
-            self.deadline = min(self.deadline, now + max(0, row[3].commit_timeout_ms) / 1000)
-        self.hold(row[1])
-
-    def hold(self, connection: Connection) -> None:
-        if connection not in self._connections:
-            self._connections[connection] = None
-            connection.hold()
-
-    def settle(self, failure: Exception | None) -> None:
-        """The log is committed as far as these answers need it, or never will be."""
-        if self.is_settled:
-            return
-        self.is_settled = True
-        try:
-            if failure is None and not self._log.replica.has_min_isr:
-                failure = KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-            if isinstance(failure, StorageFailure | KafkaError):
-                self._commits.put_errors_into({self._log: failure}, self._fast_answers, self._answers)
-            elif failure is not None:
-                # A bug: which of the answers are true is not known, so whoever waits for one must ask again.
-                for connection in self._connections:
-                    connection.abort(f"unexpected error after a sync: {failure!r}")
-        finally:
-            for connection in self._connections:
-                connection.release()
 
 
 class Commits:
@@ -121,7 +71,7 @@ class Commits:
         self._always_sync: bool = broker.settings.pykafkad_group_commit
         self._answers: list[DependentAnswer] = []
         # Answers that wait for other replicas, at most as long as their requests allow.
-        self._expiring: list[_HeldAnswers] = []
+        self._expiring: list[HeldAnswers] = []
         # By log: who waits, in the order of the offsets.
         self._waits: dict[PartitionLog, deque[tuple[int, Then]]] = {}
         # The logs of the next round of syncs, and those of the round that runs.
@@ -371,7 +321,7 @@ class Commits:
     def _hold_answers(self, behind: dict[PartitionLog, bool]) -> None:
         """Keep the answers of this turn that wait for the commit of what is written. Without acks=all they wait for a
         sync only. With acks=all, and too few replicas in sync, they end with an error."""
-        held = {log: _HeldAnswers(self, log) for log in behind}
+        held = {log: HeldAnswers(self, log) for log in behind}
         lacking: dict[PartitionLog, Exception] = {
             log: KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
             for log, is_syncing in behind.items()
@@ -389,7 +339,7 @@ class Commits:
         for log, answers in held.items():
             if log not in lacking:
                 self.after(log, log.end_offset, answers.settle)
-                if not behind[log] and answers.deadline < _NEVER and not answers.is_settled:
+                if not behind[log] and answers.deadline < NEVER and not answers.is_settled:
                     if not self._expiring:
                         self._plan_expiry()
                     self._expiring.append(answers)
@@ -403,9 +353,9 @@ class Commits:
         now = self.broker.runtime.now
         waiting, self._expiring = self._expiring, []
         for answers in waiting:
-            if answers.deadline <= now:
-                answers.settle(KafkaError(errors.REQUEST_TIMED_OUT))
-        self._expiring += [answers for answers in waiting if not answers.is_settled]
+            if not answers.is_settled and answers.deadline <= now:
+                answers.expire(now)
+        self._expiring += [answers for answers in waiting if not answers.is_settled and answers.deadline < NEVER]
         if self._expiring:
             self._plan_expiry()
 

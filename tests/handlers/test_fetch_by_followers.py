@@ -188,6 +188,24 @@ def test_a_new_leader_does_not_tell_an_end_that_may_go_back(world, led, version)
     assert find(-1) == (0, 1) and find(0) == (0, 0)
 
 
+def test_each_record_of_a_turn_waits_as_long_as_its_own_request_allows(world, led):
+    """On one connection an answer waits for those before it, and what has timed out stays so."""
+    first, second, both = (world.connect() for _ in range(3))
+    for peer, timeout_ms in ((first, 2000), (second, 60_000), (both, 2000), (both, 60_000)):
+        request = produce("led", {0: batch(b"x")}, acks=-1)
+        request.timeout_ms = timeout_ms
+        peer.put_on_the_wire(peer.encode(request, 9))
+    world.turn()
+    assert led.written_end_offset == 4
+    world.advance(3.5, 8)
+    assert [len(peer.answers) for peer in (first, second, both)] == [1, 0, 0]
+    assert first.answers[0].responses[0].partition_responses[0].error_code == errors.REQUEST_TIMED_OUT
+    ask(world, 4)
+    world.turn()
+    codes = [[each.responses[0].partition_responses[0].error_code for each in peer.answers] for peer in (second, both)]
+    assert codes == [[0], [errors.REQUEST_TIMED_OUT, 0]]
+
+
 def test_acks_all_waits_no_longer_than_its_timeout(world, led):
     """Another record, with a longer timeout, goes on waiting; both are written."""
     peers = []

@@ -112,6 +112,20 @@ FOUND_BY_SEEDS = (
 
 PLANTS = (
     Plant(
+        "the first record of a turn that times out takes the others along",
+        "server/held_answers.py",
+        "due = [row for deadline, row in self._answers if deadline <= now]",
+        "due = [row for _, row in self._answers]",
+        HANDLERS,
+    ),
+    Plant(
+        "an answer leaves before those on its connection that still wait",
+        "server/held_answers.py",
+        "released = [connection for connection in self._connections if connection not in held]",
+        "released = list(self._connections)",
+        HANDLERS,
+    ),
+    Plant(
         "deleted records are still on the followers when the client is told",
         "handlers/delete_records.py",
         "if not any(row.low_watermark < offset for row, _, offset in done):",

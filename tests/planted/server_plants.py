@@ -157,7 +157,7 @@ PLANTS = (
     ),
     Plant(
         "a connection whose answers were synced is held for ever",
-        "server/commits.py",
+        "server/held_answers.py",
         "finally:\n    for connection in self._connections:\n        connection.release()",
         "finally:\n    pass",
         COMMIT_SYNCS,
