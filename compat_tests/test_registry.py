@@ -7,7 +7,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from pykafkad.testing import Broker
 
@@ -77,3 +79,37 @@ def test_the_client_registers_compares_and_deletes(client):
     assert client.delete_subject("s") == [2]
     assert client.delete_subject("s", permanent=True) == [1, 2]
     assert "s" not in client.get_subjects()
+
+
+def order_type():
+    """The class of a message, made without protoc: as it would be in a module that protoc has written."""
+    file = descriptor_pb2.FileDescriptorProto(name="shop/order.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    file.message_type.add(name="Unused")
+    order = file.message_type.add(name="Order").nested_type.add(name="Line")
+    field = descriptor_pb2.FieldDescriptorProto
+    order.field.add(name="amount", number=1, type=field.TYPE_INT32, label=field.LABEL_OPTIONAL)
+    timestamp = ".google.protobuf.Timestamp"
+    order.field.add(name="at", number=2, type=field.TYPE_MESSAGE, label=field.LABEL_OPTIONAL, type_name=timestamp)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order.Line"))
+
+
+def test_protobuf_from_producer_to_consumer(registered, client):
+    """A message inside another one, which is not the first, with the time of a file that Protobuf brings."""
+    line = order_type()
+    context = SerializationContext("protobuf-orders", MessageField.VALUE)
+    options = {"use.deprecated.format": False}
+    message = line(amount=5)
+    message.at.FromSeconds(1_700_000_000)
+    written = ProtobufSerializer(line, client, options)(message, context)
+    received = produce_and_consume(registered, "protobuf-orders", written)
+    assert ProtobufDeserializer(line, options, client)(received, context) == message
+    found = client.get_latest_version("protobuf-orders-value")
+    assert found.schema.schema_type == "PROTOBUF"
+    assert "    .google.protobuf.Timestamp at = 2;\n" in found.schema.schema_str
+    # The producer registers once: what it has is known again.
+    ProtobufSerializer(line, SchemaRegistryClient({"url": registered.registry_url}), options)(message, context)
+    assert client.get_versions("protobuf-orders-value") == [1]

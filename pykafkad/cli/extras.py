@@ -18,6 +18,8 @@ PACKAGES = {
     "gssapi": ("gssapi", 0, "gssapi"),
     "avro.schema": ("avro", 0, "registry"),
     "jsonschema.validators": ("jsonschema", 0, "registry"),
+    "grpc_tools.protoc": ("grpcio-tools", 0, "registry"),
+    "google.protobuf.descriptor_pb2": ("protobuf", 0, "registry"),
     "waitress": ("waitress", 0, "control"),
     "pyarrow": ("pyarrow", 17, "table"),
     "opentelemetry.proto.metrics.v1.metrics_pb2": ("opentelemetry-proto", 0, "telemetry"),

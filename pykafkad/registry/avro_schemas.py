@@ -38,6 +38,11 @@ def _loaded(text: str) -> object:
         raise ValueError(f"it is no Avro schema: {error}") from None
 
 
+def normalized(parsed: Parsed) -> str:
+    """See `schema.Kind`: the library has no such text that keeps defaults and documentation."""
+    return parsed.text
+
+
 def incompatibilities(reader: Parsed, writer: Parsed) -> list[str]:
     """See `schema.Kind`."""
     checker: Any = ReaderWriterCompatibilityChecker  # The library has no types.

@@ -61,6 +61,11 @@ def _loaded(text: str) -> Any:
         raise ValueError(f"it is no JSON Schema: {error}") from None
 
 
+def normalized(parsed: Parsed) -> str:
+    """See `schema.Kind`: the order of names does not count."""
+    return json.dumps(parsed.value.schema, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
 def incompatibilities(reader: Parsed, writer: Parsed) -> list[str]:
     """See `schema.Kind`."""
     found = json_differences.differences(*writer.value, *reader.value)

@@ -4,12 +4,13 @@ Every change is a record that is kept first and then applied. Calls take turns, 
 
 from __future__ import annotations
 
+from pykafkad.cli import extras
 from pykafkad.registry import records, registry_errors as refused
-from pykafkad.registry.schema import AVRO, JSON_SCHEMA, Kind, Parsed, Reference, Schema
+from pykafkad.registry.schema import AVRO, JSON_SCHEMA, PROTOBUF, Kind, Parsed, Reference, Schema
 from pykafkad.registry.state import GLOBAL, State, Version
 from pykafkad.registry.store import Store
 
-KINDS = (JSON_SCHEMA, AVRO)
+KINDS = (JSON_SCHEMA, PROTOBUF, AVRO)
 """The kinds of schemas."""
 
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
@@ -51,6 +52,21 @@ class Registry:
         except (ValueError, RecursionError) as error:
             raise refused.invalid_schema(f"Invalid schema {schema.text[:200]}: {error}") from None
 
+    def _kept(self, given: Schema, parsed: Parsed, is_normalized: bool) -> Schema:
+        """A schema as it is kept."""
+        if not is_normalized:
+            return given._replace(text=parsed.text)
+        references = tuple(sorted(set(given.references)))
+        return given._replace(text=_kind(given.kind).normalized(parsed), references=references)
+
+    def serialized(self, schema: Schema) -> Schema:
+        """A schema in the format `serialized`, which Protobuf alone has. Raises RegistryError."""
+        if schema.kind != PROTOBUF:
+            return schema
+        from pykafkad.registry import protobuf_schemas
+
+        return schema._replace(text=protobuf_schemas.serialized(self.parse(schema)))
+
     def _texts(self, references: tuple[Reference, ...]) -> list[tuple[str, str]]:
         """Names and texts of everything that references lead to; what another one needs comes before it."""
         found: dict[str, str] = {}
@@ -80,9 +96,18 @@ class Registry:
             add(reference)
         return list(found.items())
 
-    def register(self, subject: str, given: Schema, schema_id: int | None = None, number: int | None = None) -> Version:
+    def register(
+        self,
+        subject: str,
+        given: Schema,
+        schema_id: int | None = None,
+        number: int | None = None,
+        *,
+        is_normalized: bool = False,
+    ) -> Version:
         """The version of a subject with that schema, a new one if there is none. `schema_id` and `number` are asked for
-        in mode IMPORT alone. Raises RegistryError."""
+        in mode IMPORT alone. With `is_normalized` it is kept in the form that equal schemas share. Raises
+        RegistryError."""
         mode = self._check_writable(subject)
         is_import = mode == IMPORT
         if schema_id is not None and schema_id >= 0 and not is_import:
@@ -90,7 +115,7 @@ class Registry:
         if is_import and (schema_id is None or schema_id < 0):
             raise refused.operation_not_permitted(f"Subject '{subject}' is in import mode")
         parsed = self.parse(given)
-        schema = given._replace(text=parsed.text)
+        schema = self._kept(given, parsed, is_normalized)
         every = self.state.versions(subject, deleted=True)
         for version in every:
             if not version.is_deleted and version.schema == schema and schema_id in (None, -1, version.schema_id):
@@ -109,11 +134,11 @@ class Registry:
         self._keep([records.version_record(version)])
         return version
 
-    def look_up(self, subject: str, given: Schema, *, deleted: bool = False) -> Version:
+    def look_up(self, subject: str, given: Schema, *, deleted: bool = False, is_normalized: bool = False) -> Version:
         """The newest version of a subject with that schema. Raises RegistryError."""
         if not self.state.versions(subject, deleted=deleted):
             raise refused.subject_not_found(subject)
-        schema = given._replace(text=self.parse(given).text)
+        schema = self._kept(given, self.parse(given), is_normalized)
         for version in reversed(self.state.versions(subject, deleted=deleted)):
             if version.schema == schema:
                 return version
@@ -262,6 +287,13 @@ def _kind(name: str) -> Kind:
         from pykafkad.registry import json_schemas
 
         return json_schemas
+    if name == PROTOBUF:
+        for package in ("google.protobuf.descriptor_pb2", "grpc_tools.protoc"):
+            if sentence := extras.missing(package):
+                raise refused.invalid_schema(f"Invalid schema type {name}: {sentence}")
+        from pykafkad.registry import protobuf_schemas
+
+        return protobuf_schemas
     raise refused.invalid_schema(f"Invalid schema type {name}: must be one of {', '.join(KINDS)}")
 
 

@@ -61,6 +61,21 @@ def _content(schema: Schema) -> dict[str, Any]:
     return found | {"schema": schema.text}
 
 
+def _in_format(registry: Registry, schema: Schema, arguments: Arguments) -> Schema:
+    """A schema in the format that is asked for; a format that its kind does not have counts for nothing."""
+    return registry.serialized(schema) if arguments.get("format") == "serialized" else schema
+
+
+def _version_in_format(
+    registry: Registry, version: Version, arguments: Arguments, given: Schema | None = None
+) -> Version:
+    """Without a format, a schema that was given as a descriptor comes back as one: confluent-kafka keeps the answer in
+    place of what it gave."""
+    if given is not None and not arguments.get("format") and given.is_descriptor:
+        arguments = {**arguments, "format": "serialized"}
+    return version._replace(schema=_in_format(registry, version.schema, arguments))
+
+
 def _page(rows: list[Any], arguments: Arguments) -> list[Any]:
     try:
         first, count = int(arguments.get("offset") or 0), int(arguments.get("limit") or -1)
@@ -78,7 +93,11 @@ def _subjects(registry: Registry, arguments: Arguments) -> list[str]:
 
 
 def _look_up(registry: Registry, arguments: Arguments) -> dict[str, Any]:
-    return _described(registry.look_up(arguments["subject"], _schema(arguments["body"]), deleted=arguments["deleted"]))
+    schema = _schema(arguments["body"])
+    found = registry.look_up(
+        arguments["subject"], schema, deleted=arguments["deleted"], is_normalized=arguments["normalize"]
+    )
+    return _described(_version_in_format(registry, found, arguments, schema))
 
 
 def _delete_subject(registry: Registry, arguments: Arguments) -> list[int]:
@@ -96,17 +115,21 @@ def _versions(registry: Registry, arguments: Arguments) -> list[int]:
 def _register(registry: Registry, arguments: Arguments) -> dict[str, Any]:
     schema = _schema(arguments["body"])
     asked_id, asked_version = _integer(arguments["body"], "id"), _integer(arguments["body"], "version")
-    version = registry.register(arguments["subject"], schema, asked_id, asked_version)
+    version = registry.register(
+        arguments["subject"], schema, asked_id, asked_version, is_normalized=arguments["normalize"]
+    )
+    version = _version_in_format(registry, version, arguments, schema)
     return {"id": version.schema_id, "version": version.version, **_content(version.schema)}
 
 
 def _version(registry: Registry, arguments: Arguments) -> dict[str, Any]:
-    return _described(registry.version(arguments["subject"], arguments["version"], deleted=arguments["deleted"]))
+    version = registry.version(arguments["subject"], arguments["version"], deleted=arguments["deleted"])
+    return _described(_version_in_format(registry, version, arguments))
 
 
 def _version_schema(registry: Registry, arguments: Arguments) -> Text:
     version = registry.version(arguments["subject"], arguments["version"], deleted=arguments["deleted"])
-    return Text(version.schema.text)
+    return Text(_in_format(registry, version.schema, arguments).text)
 
 
 def _referenced_by(registry: Registry, arguments: Arguments) -> list[int]:
@@ -135,11 +158,11 @@ def _by_id(registry: Registry, arguments: Arguments) -> tuple[int, Schema]:
 def _id(registry: Registry, arguments: Arguments) -> dict[str, Any]:
     _, schema = _by_id(registry, arguments)
     more = {"maxId": registry.state.last_id} if arguments["fetchMaxId"] else {}
-    return _content(schema) | more
+    return _content(_in_format(registry, schema, arguments)) | more
 
 
 def _id_schema(registry: Registry, arguments: Arguments) -> Text:
-    return Text(_by_id(registry, arguments)[1].text)
+    return Text(_in_format(registry, _by_id(registry, arguments)[1], arguments).text)
 
 
 def _having(registry: Registry, arguments: Arguments) -> list[Version]:

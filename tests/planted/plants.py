@@ -22,6 +22,7 @@ from tests.planted import (
     quorum_shell_plants,
     quota_plants,
     raft_plants,
+    registry_plants,
     replica_plants,
     replication_plants,
     sasl_plants,
@@ -68,4 +69,5 @@ PLANTS = (
     *large_group_plants.PLANTS,
     *testing_plants.PLANTS,
     *control_plants.PLANTS,
+    *registry_plants.PLANTS,
 )

@@ -112,7 +112,7 @@ def test_pages(ask):
         {"schema": '{"type": "enum", "name": "E", "symbols": ["A", "A"]}'},
         {"schema": '"nope"'},
         {"schema": "[" * 50_000},
-        {"schema": '"int"', "schemaType": "PROTOBUF"},
+        {"schema": '"int"', "schemaType": "THRIFT"},
         {"schema": '"int"', "schemaType": 5},
         {"schema": '"int"', "references": 5},
         {"schema": '"int"', "references": [{"name": "n"}]},
