@@ -16,7 +16,7 @@ from pykafkad.cli.output import Failure, print_error
 from pykafkad.errors import ConfigError
 
 # Subcommand to module. Each module has SUMMARY, add_arguments(parser) and run(options) -> exit code. A module whose
-# command has actions sets HAS_ACTIONS.
+# command has actions sets HAS_ACTIONS, one that runs a program HAS_PROGRAM.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
     "status": "pykafkad.cli.status",
@@ -33,6 +33,9 @@ COMMANDS = {
     "fsck": "pykafkad.cli.fsck",
     "snapshot": "pykafkad.cli.snapshot",
     "client-metrics": "pykafkad.cli.client_metrics",
+    "compare": "pykafkad.cli.compare",
+    "record": "pykafkad.cli.record",
+    "replay": "pykafkad.cli.replay",
     "describe-apis": "pykafkad.cli.describe_apis",
     "describe-config": "pykafkad.cli.describe_config",
 }
@@ -75,12 +78,19 @@ def _run(command: str, arguments: list[str]) -> int:
         prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + "."
     )
     module.add_arguments(parser)
+    program: list[str] | None = None
+    if getattr(module, "HAS_PROGRAM", False):
+        parser.epilog = "-- PROGRAM at the end runs a program, which finds the address in PYKAFKAD_BOOTSTRAP."
+        if "--" in arguments:
+            at = arguments.index("--")
+            arguments, program = arguments[:at], arguments[at + 1 :]
     # Options may stand between words (`produce TOPIC --key k VALUE`). argparse supports that only without actions.
     parse = parser.parse_args if getattr(module, "HAS_ACTIONS", False) else parser.parse_intermixed_args
     try:
         options = parse(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
+    options.program = program
     try:
         code: int = module.run(options)
         sys.stdout.flush()

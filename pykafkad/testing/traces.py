@@ -16,6 +16,8 @@ from pykafkad.wire import frames
 if TYPE_CHECKING:
     from pykafkad.testing.operations import Running
 
+RECORDING = ".recording"
+
 _FRAMES = ("request", "answer")
 
 MOST_FRAME_BYTES = 16 * 1024 * 1024
@@ -109,7 +111,8 @@ class Trace:
         return exchanges, first - self._first
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file: `.pcap` for Wireshark, `.jsonl` with all fields, `.txt` with a line for each request.
+        """Write it to a file: `.pcap` for Wireshark, `.jsonl` with all fields, `.txt` with a line for each request,
+        `.recording` for `pykafkad replay`.
         Raises ValueError for another name."""
         content = self.content(os.fspath(path))
         with open(path, "wb") as file:
@@ -117,6 +120,11 @@ class Trace:
 
     def content(self, name: str) -> bytes:
         """What a file of that name would hold. Raises ValueError for a name that tells no format."""
+        if name.endswith(RECORDING):
+            from pykafkad.differential import recording
+
+            events = recording.of_trace(self._exchanges())
+            return "".join([recording.head(), *map(recording.line, events)]).encode()
         return trace_formats.as_file(name, self._exchanges)
 
     def _exchanges(self) -> list[Exchange]:

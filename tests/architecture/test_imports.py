@@ -62,6 +62,8 @@ ALLOWED = {
         "pykafkad",
     },
     "cli": {
+        # Two brokers side by side.
+        "differential",
         # Only for serve --control and --registry.
         "control",
         "registry",
@@ -92,6 +94,8 @@ ALLOWED = {
         "control",
         # Only for Broker(registry=True).
         "registry",
+        # Only for traces that are written as recordings.
+        "differential",
         "server",
         "handlers",
         "log",
@@ -108,6 +112,7 @@ ALLOWED = {
     # A token end point of tests.
     # Schemas of a test's clients: a client of the broker beside it.
     "registry": {"testing", "cli", "server", "http_server", "settings", "errors"},
+    "differential": {"server", "handlers", "wire", "uuids", "errors", "pykafkad"},
     "issuer": {"http_server", "server", "errors", "clock"},
     "pytest_plugin": {"testing", "errors"},
     "__main__": {"cli"},
@@ -122,6 +127,7 @@ OWNERS = {
         "pykafkad.testing.wire_client": "what a test asks its broker",
         "pykafkad.http_server": "the server library is given a socket bound",
         "pykafkad.testing.served_broker": "a pair of sockets: what the servers beside a broker ask it",
+        "pykafkad.differential.links": "a program stands between clients and brokers",
         "pykafkad.cli.reach": "a command says why no broker answers",
         "pykafkad.portable_poller": "a pair of sockets wakes the loop where there is no pipe to do so",
     },
@@ -138,6 +144,8 @@ OWNERS = {
         "pykafkad.cli.tls": "a command's connections, and why they can't be encrypted",
     },
     "threading": {
+        "pykafkad.differential.tee": "a thread for each connection of a client",
+        "pykafkad.differential.replay": "waits for a broker that is not ready",
         "pykafkad.server.offload": "threads take values and return events",
         "pykafkad.server.child_nodes": "a thread waits for the end of each child",
         "pykafkad.server.node_process": "a thread waits for the end of the parent",
@@ -311,6 +319,11 @@ NOT_SERVING = {
     "pykafkad.cli.tls": "the other subcommands, where a broker encrypts",
     "pykafkad.cli.token_scram": "a subcommand with a delegation token",
     "pykafkad.cli.produce": "a subcommand",
+    "pykafkad.differential.comparison": "subcommands that compare",
+    "pykafkad.differential.values": "subcommands that compare",
+    "pykafkad.differential.tee": "subcommands that compare",
+    "pykafkad.differential.replay": "subcommands that compare",
+    "pykafkad.differential.recording": "subcommands that compare",
     "pykafkad.cli.tail": "a subcommand",
     "pykafkad.cli.export": "a subcommand",
     "pykafkad.cli.record_table": "a subcommand, and Broker.table",

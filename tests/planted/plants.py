@@ -9,6 +9,7 @@ from tests.planted import (
     control_plants,
     coordinator_plants,
     delegation_plants,
+    differential_plants,
     edge_plants,
     handlers_plants,
     kerberos_plants,
@@ -70,4 +71,5 @@ PLANTS = (
     *testing_plants.PLANTS,
     *control_plants.PLANTS,
     *registry_plants.PLANTS,
+    *differential_plants.PLANTS,
 )

@@ -1,0 +1,100 @@
+"""What compare, record and replay have in common: addresses, a program that is run, differences that are told."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pykafkad.cli.output import Failure, print_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.differential.comparison import Difference
+    from pykafkad.differential.tee import Tee
+
+MOST_PLACES = 20
+"""Of one answer so many differences are told."""
+
+
+def broker_address(text: str) -> tuple[str, int]:
+    """HOST:PORT, as an argparse type."""
+    return _address(text, 1)
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """HOST:PORT to listen at, as an argparse type; port 0 is one that is free."""
+    return _address(text, 0)
+
+
+def _address(text: str, least_port: int) -> tuple[str, int]:
+    import argparse
+
+    from pykafkad.differential import links
+
+    try:
+        host, port = links.address(text)
+        if port < least_port:
+            raise ValueError(f"{text!r}: port 0 is none to connect to")
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    return host, port
+
+
+def bootstrap(host: str, port: int) -> str:
+    """As clients take it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def run_program(program: list[str], host: str, port: int) -> int:
+    """The exit code of a program. It finds the address in its environment, and in place of {bootstrap} in its words."""
+    import subprocess
+
+    address = bootstrap(host, port)
+    words = [each.replace("{bootstrap}", address) for each in program]
+    try:
+        return subprocess.run(words, env={**os.environ, "PYKAFKAD_BOOTSTRAP": address}, check=False).returncode
+    except OSError as problem:
+        raise Failure(f"{words[0]}: {problem.strerror}", 2) from None
+
+
+def wait_for_end(tee: Tee, verb: str) -> int:
+    """Tell where clients connect, and wait for Ctrl-C or SIGTERM."""
+    import signal
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    print(f"pykafkad {verb} what clients ask {bootstrap(tee.host, tee.port)}; Ctrl-C ends it", flush=True)
+    try:
+        tee.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def tell(found: Iterable[Difference], names: tuple[str, str], requests: int, different: int, as_json: bool) -> None:
+    """Each answer that differs, the first one first, and how many there were."""
+    for each in found:
+        tell_one(each, names, as_json)
+    if not as_json:
+        print(f"{different} of {requests} requests were answered in different ways")
+
+
+def tell_one(each: Difference, names: tuple[str, str], as_json: bool) -> None:
+    """One answer that differs."""
+    if as_json:
+        places = [{"path": place.path, names[0]: place.first, names[1]: place.second} for place in each.places]
+        print_json({"request": each.number, "client_id": each.client_id, "api": each.api, "version": each.version,
+                    "differences": places})  # fmt: skip
+        return
+    lines = each.lines(names)
+    for line in lines[:MOST_PLACES]:
+        print(line)
+    if len(lines) > MOST_PLACES:
+        print(f"… and {len(lines) - MOST_PLACES} more in this answer")
+    sys.stdout.flush()

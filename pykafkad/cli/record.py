@@ -1,0 +1,55 @@
+"""`pykafkad record`: writes down what clients ask a broker and what it answers, for `pykafkad replay`."""
+
+from __future__ import annotations
+
+from pykafkad.cli.differences import broker_address, listen_address, run_program, wait_for_end
+from pykafkad.cli.output import Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+SUMMARY = "write down what clients ask a broker and what it answers, for `replay`"
+HAS_PROGRAM = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad record`."""
+    parser.add_argument("file", metavar="FILE", help="the recording, which must not be there yet; it holds all records")
+    parser.add_argument(
+        "--from", dest="broker", required=True, type=broker_address, metavar="HOST:PORT",
+        help="the broker, of any kind: one alone, without TLS",
+    )  # fmt: skip
+    parser.add_argument(
+        "--listen", type=listen_address, default=("127.0.0.1", 0), metavar="HOST:PORT",
+        help="where clients connect (default: 127.0.0.1 at a free port)",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ends with the program's exit code."""
+    from pykafkad.differential import links, recording
+    from pykafkad.differential.tee import Tee
+
+    try:
+        links.connect(options.broker).close()
+    except OSError as problem:
+        where = f"{options.broker[0]}:{options.broker[1]}"
+        raise Failure(f"--from {where}: no broker is there: {problem.strerror or problem}") from None
+    try:
+        with open(options.file, "x", encoding="utf-8") as file:
+            file.write(recording.head())
+
+            def note(event: recording.Event) -> None:
+                file.write(recording.line(event))
+
+            tee = Tee(options.listen, options.broker, note=note)
+            tee.start()
+            try:
+                if options.program:
+                    return run_program(options.program, tee.host, tee.port)
+                return wait_for_end(tee, "records")
+            finally:
+                tee.close()
+    except FileExistsError:
+        raise Failure(f"{options.file}: exists", 2) from None

@@ -1,0 +1,49 @@
+"""`pykafkad replay`: asks a broker what was asked in a recording, and tells which answers differ from those of then."""
+
+from __future__ import annotations
+
+from pykafkad.cli.differences import broker_address, tell_one
+from pykafkad.cli.output import Failure, add_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+SUMMARY = "ask a broker what was asked in a recording, and tell which answers differ"
+NAMES = ("recorded", "now")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `pykafkad replay`."""
+    parser.add_argument("file", metavar="FILE", help="a recording of `pykafkad record`, or of a test's `trace.write`")
+    parser.add_argument(
+        "-b", "--bootstrap", "--bootstrap-server", dest="broker", type=broker_address, required=True,
+        metavar="HOST:PORT", help="the broker, of any kind: one alone, without TLS",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ends with 1 if an answer differs."""
+    from pykafkad.differential import recording
+    from pykafkad.differential.replay import Replay
+
+    replay = Replay(options.broker)
+    different = 0
+    try:
+        file = open(options.file, encoding="utf-8", errors="replace")  # noqa: SIM115
+    except OSError as problem:
+        raise Failure(f"{options.file}: {problem.strerror}") from None
+    with file:
+        try:
+            for each in replay.run(recording.read(options.file, file)):
+                different += 1
+                tell_one(each, NAMES, options.json)
+        except recording.BadRecording as problem:
+            raise Failure(str(problem), 2) from None
+        except OSError as problem:
+            where = f"{options.broker[0]}:{options.broker[1]}"
+            raise Failure(f"{where}: no broker is there: {problem.strerror or problem}") from None
+    if not options.json:
+        print(f"{different} of {replay.compared} answers differ")
+    return 1 if different else 0

@@ -1,0 +1,326 @@
+"""Compares what two brokers have answered to the same request, and translates the ids of one into those of the other.
+
+Each broker makes ids of its own: of topics, producers, members, fetch sessions. They are learnt from the answers, pair
+by pair; afterwards an id must go with its twin. What depends on the moment is left out: addresses, throttling, how
+far a partition is replicated, how many records an answer has. Texts for people are compared by their presence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pykafkad import errors
+from pykafkad.differential import values
+from pykafkad.errors import KafkaError, ProtocolError
+from pykafkad.wire import frames, messages
+from pykafkad.wire.batch import parse_header
+from pykafkad.wire.records import iterate_records
+
+NOW_TOLERANCE_MS = 3_600_000
+_EARLIEST_NOW_MS = 1_500_000_000_000
+
+_UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
+_IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
+_NO_ID = (-1, "")
+_TEXTS = ("error_message", "batch_index_error_message", "documentation")
+_LEFT_OUT = frozenset(
+    ("host", "port", "client_host", "throttle_time_ms", "high_watermark", "last_stable_offset", "total_bytes",
+     "usable_bytes", "finalized_features_epoch")
+)  # fmt: skip
+_KEYS = ("name", "topic", "topic_name", "topic_id", "partition_index", "partition", "index", "group_id", "node_id",
+         "broker_id", "api_key", "resource_type", "resource_name", "key", "config_name", "transactional_id",
+         )  # fmt: skip
+_PRODUCE, _FETCH, _HEARTBEAT, _CONSUMER_HEARTBEAT = 0, 1, 12, 68
+_NOT_YET = frozenset(
+    (
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.LEADER_NOT_AVAILABLE,
+        errors.NOT_LEADER_OR_FOLLOWER,
+        errors.COORDINATOR_LOAD_IN_PROGRESS,
+        errors.COORDINATOR_NOT_AVAILABLE,
+        errors.NOT_COORDINATOR,
+        errors.CONCURRENT_TRANSACTIONS,
+    )
+)
+_LOADING = frozenset(
+    (
+        errors.COORDINATOR_LOAD_IN_PROGRESS,
+        errors.COORDINATOR_NOT_AVAILABLE,
+        errors.NOT_COORDINATOR,
+        errors.CONCURRENT_TRANSACTIONS,
+    )
+)
+ATTEMPTS = 50
+PAUSE_SECONDS = 0.1
+"""How often and when a broker that is not ready is asked again."""
+_REBALANCES = (0, 27)
+"""A member hears of a rebalance at this heartbeat or at the next one."""
+
+MISSING = "not there"
+
+
+class Place(NamedTuple):
+    """A field in which two answers differ: its path, as in `topics.0.error_code`, and what each of them has."""
+
+    path: str
+    first: object
+    second: object
+
+
+class Difference(NamedTuple):
+    """Two brokers have answered a request in different ways: its number, who has asked what, and where they differ."""
+
+    number: int
+    client_id: str
+    api: str
+    version: int
+    places: list[Place]
+
+    def lines(self, names: tuple[str, str]) -> list[str]:
+        """For people; `names` are those of the brokers."""
+        head = f"request {self.number}: {self.api} v{self.version} of client {self.client_id!r}"
+        return [
+            f"{head}: {each.path or 'answer'}: {names[0]} {each.first!r}, {names[1]} {each.second!r}"
+            for each in self.places
+        ]
+
+
+class Comparison:
+    """What is known of two brokers, the first and the second. One request after the other."""
+
+    def __init__(self) -> None:
+        # By kind: ids of the first broker, with those of the second, and the other way round.
+        self._second: dict[tuple[str | None, object], object] = {}
+        self._first: dict[tuple[str | None, object], object] = {}
+        self._flexible = frames.flexible_versions()
+        self._topics: dict[bytes, str] = {}
+        self._key = 0
+        self._is_part = False
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def compare(self, request: bytes, first: bytes | None, second: bytes | None) -> list[Place]:
+        """Where the answers to a request differ; None is a connection that was closed. All are frames without their
+        size."""
+        key, version, _ = frames.peek_request(memoryview(request))
+        if first is None or second is None:
+            told = ["closed the connection" if each is None else "answered" for each in (first, second)]
+            return [] if first is second else [Place("", *told)]
+        try:
+            left, right = (self.decoded(key, version, each) for each in (first, second))
+        except (ProtocolError, ValueError) as problem:
+            same = first[4:] == second[4:]
+            return [] if same else [Place("", "an answer that can't be read", str(problem))]
+        if self.is_loading(request, first, second):
+            # The client asks again, and then both are ready.
+            return []
+        self._key = key
+        asked = self.asked(request)
+        self._is_part = key == _FETCH and getattr(asked, "session_epoch", 0) > 0
+        return list(self._struct(left, right, messages.schema(type(left)).root, version, ""))
+
+    def decoded(self, key: int, version: int, frame: bytes) -> Any:
+        """The message of an answer. Raises ProtocolError or ValueError."""
+        view = memoryview(frame)
+        position = frames.read_response_header(view, frames.response_is_tagged(key, version, self._flexible))[1]
+        cls = messages.response_class(key)
+        try:
+            return messages.decoder(cls, version)(view, position)[0]
+        except ProtocolError:
+            # ApiVersions of a version that the broker does not have is answered in version 0 (KIP-511).
+            if key != frames.API_VERSIONS:
+                raise
+            return messages.decoder(cls, 0)(view, position)[0]
+
+    def asked(self, request: bytes) -> Any:
+        """The message of a request; None for one that can't be read."""
+        view = memoryview(request)
+        try:
+            key, version, _, _, position = frames.read_request_header(view, self._flexible)
+            return messages.decoder(messages.request_class(key), version)(view, position)[0]
+        except (ProtocolError, ValueError):
+            return None
+
+    def is_not_ready(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
+        """Whether the second broker has refused what the first one has served, as it is not ready yet: a coordinator
+        loads, a topic has no leader so far. It has done nothing, and may be asked again."""
+        key, version, _ = frames.peek_request(memoryview(request))
+        codes = [self._codes(key, version, each) for each in (first, second)]
+        if not codes[1] & _NOT_YET or codes[1] & codes[0] & _NOT_YET:
+            return False
+        return key != _PRODUCE or len(codes[1]) == 1
+
+    def is_loading(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
+        """Whether a coordinator of the first broker loads, which the second one has ready: the first may be asked
+        again, so that both have served the request as often."""
+        key, version, _ = frames.peek_request(memoryview(request))
+        codes = [self._codes(key, version, each) for each in (first, second)]
+        return second is not None and bool(codes[0] & _LOADING) and not codes[1] & _LOADING
+
+    def _codes(self, key: int, version: int, answer: bytes | None) -> frozenset[int]:
+        """All error codes of an answer, 0 among them."""
+        found: set[int] = set()
+        if answer is not None:
+            try:
+                values.collect(self.decoded(key, version, answer), "error_code", found)
+            except (ProtocolError, ValueError):
+                pass
+        return frozenset(found)
+
+    def _struct(self, left: Any, right: Any, struct: Any, version: int, path: str) -> Iterator[Place]:
+        for field in struct.fields:
+            if not field.alive(version) or field.name in _LEFT_OUT:
+                continue
+            if self._key == _CONSUMER_HEARTBEAT and field.name in ("assignment", "member_epoch"):
+                # Of one heartbeat or of the next.
+                continue
+            inner = f"{path}.{field.name}" if path else field.name
+            one, other = getattr(left, field.name), getattr(right, field.name)
+            if field.name == "producer_id" and getattr(left, "error_code", 0) and getattr(right, "error_code", 0):
+                continue
+            if field.type == "records":
+                yield from _records(one, other, inner)
+            elif one is None or other is None:
+                if one is not other:
+                    yield Place(inner, values.shown(one), values.shown(other))
+            elif field.is_array:
+                yield from self._array(field, one, other, version, inner)
+            elif field.struct is not None:
+                yield from self._struct(one, other, field.struct, version, inner)
+            elif not self._is_same(field, one, other):
+                yield Place(inner, values.shown(one), values.shown(other))
+
+    def _array(self, field: Any, left: Any, right: Any, version: int, path: str) -> Iterator[Place]:
+        if field.struct is None:
+            one, other = (sorted(map(values.shown, each), key=repr) for each in (left, right))
+            if field.type == "uuid":
+                one, other = [str(len(one))], [str(len(other))]
+            if one != other:
+                yield Place(path, one, other)
+            return
+        pairs, lonely = self._pairs(field.struct, left, right, version)
+        for name, one, other in pairs:
+            yield from self._struct(one, other, field.struct, version, f"{path}.{name}")
+        if not (self._is_part or (self._key == _FETCH and path.count(".") > 1)):
+            for name, is_first in lonely:
+                yield Place(f"{path}.{name}", *(("there", MISSING) if is_first else (MISSING, "there")))
+
+    def _pairs(
+        self, struct: Any, left: Any, right: Any, version: int
+    ) -> tuple[list[tuple[str, Any, Any]], list[tuple[str, bool]]]:
+        """The rows that belong together, each with a name; and those that only one has, and whether it is the first."""
+        names = [field.name for field in struct.fields if field.name in _KEYS and field.alive(version)]
+        ones = {self._row_key(each, names, True): each for each in left}
+        others = {self._row_key(each, names, False): each for each in right}
+        if names and len(ones) == len(left) and len(others) == len(right):
+            found = [(self._row_name(key), ones[key], others[key]) for key in ones if key in others]
+            lonely = [(self._row_name(key), True) for key in ones if key not in others]
+            return found, lonely + [(self._row_name(key), False) for key in others if key not in ones]
+        one, other = (sorted(each, key=lambda row: values.sketch(row, struct, version)) for each in (left, right))
+        found = [(str(index), *pair) for index, pair in enumerate(zip(one, other, strict=False))]
+        shorter, longer = sorted((len(one), len(other)))
+        return found, [(str(index), len(one) > len(other)) for index in range(shorter, longer)]
+
+    def _row_name(self, key: tuple[object, ...]) -> str:
+        return "/".join(
+            self._topics.get(each, str(values.shown(each))) if isinstance(each, bytes) else str(each) for each in key
+        )
+
+    def _row_key(self, row: Any, names: list[str], is_first: bool) -> tuple[object, ...]:
+        key: list[object] = []
+        for name in names:
+            value = getattr(row, name)
+            if isinstance(value, bytes | bytearray | memoryview):
+                value = bytes(value)
+                topic = getattr(row, "name", "") or getattr(row, "topic", "")
+                if is_first and topic:
+                    self._topics[value] = topic
+                value = value if is_first else self._first.get(("uuid", value), value)
+                if "name" in names or "topic" in names:
+                    # The name tells which one it is; ids are learnt afterwards.
+                    continue
+            key.append(value)
+        return tuple(key)
+
+    def _is_same(self, field: Any, one: Any, other: Any) -> bool:
+        name = field.name
+        if field.type == "uuid":
+            return any(one) == any(other) and (not any(one) or self._learn("uuid", bytes(one), bytes(other)))
+        if field.type == "bytes":
+            return bytes(one) == bytes(other)
+        kind = values.kind(name, one, _IDS)
+        if kind not in (None, "text") and one not in _NO_ID and other not in _NO_ID:
+            if kind == "producer" or (one and other):
+                return self._learn(kind, one, other)
+        if name in _TEXTS:
+            return bool(one) == bool(other)
+        if isinstance(one, str):
+            return one == other or self._is_same_text(one, other)
+        if self._key == _HEARTBEAT and name == "error_code":
+            return one == other or (one in _REBALANCES and other in _REBALANCES)
+        if "time" in name and min(one, other) > _EARLIEST_NOW_MS:
+            return bool(abs(one - other) < NOW_TOLERANCE_MS)
+        return bool(one == other)
+
+    def _is_same_text(self, one: str, other: str) -> bool:
+        """Members have names that end with an id."""
+        pair = _UUID_TEXT.search(one), _UUID_TEXT.search(other)
+        if pair[0] is None or pair[1] is None:
+            return False
+        is_same = one.replace(pair[0][0], "") == other.replace(pair[1][0], "")
+        return is_same and self._learn("text", one, other)
+
+    def _learn(self, kind: str | None, one: object, other: object) -> bool:
+        """Two ids belong together. False if one of them has another twin."""
+        if self._second.setdefault((kind, one), other) != other:
+            return False
+        return self._first.setdefault((kind, other), one) == one
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def translate(self, request: bytes) -> bytes:
+        """A request to the first broker as it has to be for the second one."""
+        asked = self.asked(request)
+        if asked is None:
+            return request
+        version = frames.peek_request(memoryview(request))[1]
+        changed = values.replace(asked, messages.schema(type(asked)).root, version, self._twin)
+        if not changed:
+            return request
+        position = frames.read_request_header(memoryview(request), self._flexible)[4]
+        chunks: list[Any] = [bytearray(request[:position])]
+        messages.encoder(type(asked), version)(asked, chunks)
+        return b"".join(chunks)
+
+    def _twin(self, name: str, value: object) -> object:
+        kind = values.kind(name, value, _IDS)
+        return value if kind is None else self._second.get((kind, value), value)
+
+
+def _records(one: Any, other: Any, path: str) -> Iterator[Place]:
+    """Records at the same offsets: one answer may have more of them."""
+    left, right = _by_offset(one), _by_offset(other)
+    for offset in sorted(left.keys() & right.keys()):
+        if left[offset] != right[offset]:
+            yield Place(
+                f"{path}.{offset}",
+                *(", ".join(str(values.shown(part)) for part in each[offset]) for each in (left, right)),
+            )
+            return
+
+
+def _by_offset(content: Any) -> dict[int, tuple[Any, ...]]:
+    found: dict[int, tuple[Any, ...]] = {}
+    view = memoryview(content if content is not None else b"")
+    while len(view) >= 61:
+        header = parse_header(view)
+        if header.size_bytes > len(view):
+            break
+        try:
+            for each in iterate_records(view[: header.size_bytes], header):
+                found[each.offset] = header.is_control, header.is_transactional, each.key, each.value, each.headers
+        except KafkaError as problem:
+            found[header.base_offset] = ("a batch that can't be read", str(problem))
+        view = view[header.size_bytes :]
+    return found

@@ -1,0 +1,78 @@
+"""Asks a broker what was asked in a recording, in the same order, and compares its answers with those of then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+
+from pykafkad.differential import links
+from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison, Difference
+from pykafkad.differential.links import Link
+from pykafkad.differential.recording import Event
+from pykafkad.errors import ProtocolError
+from pykafkad.handlers import table
+from pykafkad.wire import frames
+
+
+class Replay:
+    """One run over a recording."""
+
+    def __init__(self, broker: tuple[str, int]) -> None:
+        self._broker = broker
+        self._comparison = Comparison()
+        self._flexible = frames.flexible_versions()
+        self._links: dict[int, Link] = {}
+        # By connection: the request that has no answer so far, as it was recorded and as it was sent.
+        self._asked: dict[int, tuple[int, bytes, bytes]] = {}
+        self._pause = threading.Event()
+        self.requests = 0
+        self.compared = 0
+
+    def run(self, events: Iterable[Event]) -> Iterator[Difference]:
+        """Each answer that differs, as it comes. Raises OSError for a broker that is not there, and what reading the
+        events does."""
+        try:
+            for event in events:
+                if event.is_request:
+                    self._ask(event)
+                elif event.connection in self._asked:
+                    found = self._compare(event)
+                    if found is not None:
+                        yield found
+        finally:
+            for each in self._links.values():
+                each.close()
+
+    def _ask(self, event: Event) -> None:
+        assert event.frame is not None
+        if event.connection not in self._links:
+            self._links[event.connection] = links.connect(self._broker)
+        self.requests += 1
+        sent = self._comparison.translate(event.frame)
+        self._asked[event.connection] = self.requests, event.frame, sent
+        self._links[event.connection].send(sent)
+
+    def _compare(self, event: Event) -> Difference | None:
+        number, request, sent = self._asked.pop(event.connection)
+        link = self._links[event.connection]
+        answer = link.receive()
+        for _ in range(ATTEMPTS):
+            if not self._comparison.is_not_ready(request, event.frame, answer):
+                break
+            self._pause.wait(PAUSE_SECONDS)
+            link.send(sent)
+            answer = link.receive()
+        if event.frame is None or answer is None:
+            # What follows on it begins with a new connection.
+            self._links.pop(event.connection).close()
+        self.compared += 1
+        key, version, _ = frames.peek_request(memoryview(request))
+        places = self._comparison.compare(request, event.frame, answer)
+        if not places:
+            return None
+        row = table.by_key(key)
+        try:
+            client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
+        except ProtocolError:
+            client_id = ""
+        return Difference(number, client_id, f"API {key}" if row is None else row.name, version, places)

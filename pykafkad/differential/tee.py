@@ -1,0 +1,222 @@
+"""Stands between clients and a broker, or two: each request goes to both, and the first one's answer to the client.
+
+Every connection of a client has its own to each broker, and a thread: one request is served after another, as a broker
+does. Clients are told the tee's own address in place of the brokers', so that they come back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from pykafkad.differential import links
+from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison, Difference
+from pykafkad.differential.links import Link
+from pykafkad.differential.recording import Event
+from pykafkad.errors import ProtocolError
+from pykafkad.handlers import table
+from pykafkad.wire import frames, messages
+
+MOST_CONNECTIONS = 200
+MOST_DIFFERENCES = 1000
+"""So many are kept; more are counted."""
+
+_PRODUCE = 0
+
+
+Note = Callable[[Event], None]
+
+
+class Tee:
+    """Listens from its making on, serves from `start` on, ends with `close`."""
+
+    def __init__(
+        self,
+        listen: tuple[str, int],
+        first: tuple[str, int],
+        second: tuple[str, int] | None = None,
+        note: Note | None = None,
+    ) -> None:
+        """Raises OSError for an address that is taken. `note` is told of what passes between clients
+        and the first broker."""
+        self._brokers = first, second
+        self._note = note
+        self._listening = links.listen(listen)
+        self.host, self.port = self._listening.getsockname()[:2]
+        self._lock = threading.Lock()
+        self._pause = threading.Event()
+        self._links: dict[int, Link] = {}
+        self._threads: list[threading.Thread] = []
+        self._numbers = count(1)
+        self._flexible = frames.flexible_versions()
+        self.comparison = Comparison()
+        self.requests = 0
+        self.differences: list[Difference] = []
+        self.different = 0
+
+    def start(self) -> None:
+        """Serve, on threads of its own."""
+        self._begin(self._accept)
+
+    def close(self) -> None:
+        """End; every connection is closed, and every thread has ended."""
+        self._pause.set()
+        # A thread that accepts does not notice that its socket is closed: one more client wakes it.
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        try:
+            links.connect((host, self.port)).close()
+        except OSError:
+            pass
+        self._threads[0].join() if self._threads else None
+        self._listening.close()
+        with self._lock:
+            for each in self._links.values():
+                each.close()
+        for thread in self._threads:
+            thread.join()
+
+    def wait(self) -> None:
+        """Until it is closed, or a signal comes."""
+        while not self._pause.wait(1.0):
+            pass
+
+    def _begin(self, target: Callable[..., None], *arguments: Any) -> None:
+        self._threads = [each for each in self._threads if each.is_alive() or each.ident is None]
+        thread = threading.Thread(target=target, args=arguments, name="pykafkad-tee", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        for connection in count(1):
+            accepted, _ = self._listening.accept()
+            with self._lock:
+                is_full = len(self._links) >= 3 * MOST_CONNECTIONS
+            if self._pause.is_set() or is_full:
+                accepted.close()
+                if self._pause.is_set():
+                    return
+                continue
+            client = Link(accepted)
+            client.wait_longer()
+            self._begin(self._serve, client, connection)
+
+    def _serve(self, client: Link, connection: int) -> None:
+        opened = [client]
+        try:
+            opened += [links.connect(each) for each in self._brokers if each is not None]
+            with self._lock:
+                self._links.update({id(each): each for each in opened})
+            if not self._pause.is_set():
+                self._exchange(client, connection, opened[1:])
+        except OSError:
+            # A broker that is not there: the client finds the connection closed.
+            pass
+        finally:
+            with self._lock:
+                for each in opened:
+                    self._links.pop(id(each), None)
+            for each in opened:
+                each.close()
+
+    def _exchange(self, client: Link, connection: int, brokers: list[Link]) -> None:
+        while (request := client.receive()) is not None:
+            try:
+                key, version, _ = frames.peek_request(memoryview(request))
+            except ProtocolError:
+                return
+            row = table.by_key(key)
+            self._tell(Event(connection, True, request))
+            if self._is_without_answer(request, key):
+                self._send(request, brokers)
+                continue
+            with self._lock:
+                second_request = self.comparison.translate(request) if len(brokers) > 1 else request
+            brokers[0].send(request)
+            if len(brokers) > 1:
+                brokers[1].send(second_request)
+            answer = brokers[0].receive()
+            if len(brokers) > 1:
+                api = f"API {key}" if row is None else row.name
+                answer = self._compare(request, second_request, answer, brokers, api)
+            self._tell(Event(connection, False, answer))
+            if answer is None:
+                return
+            client.send(self._readdressed(key, version, answer))
+
+    def _send(self, request: bytes, brokers: list[Link]) -> None:
+        brokers[0].send(request)
+        if len(brokers) > 1:
+            with self._lock:
+                request = self.comparison.translate(request)
+            brokers[1].send(request)
+
+    def _tell(self, event: Event) -> None:
+        with self._lock:
+            self.requests += event.is_request
+            if self._note is not None:
+                self._note(event)
+
+    def _is_without_answer(self, request: bytes, key: int) -> bool:
+        return key == _PRODUCE and getattr(self.comparison.asked(request), "acks", None) == 0
+
+    # --- comparing ----------------------------------------------------------------------------------------------------
+
+    def _compare(
+        self, request: bytes, second_request: bytes, answer: bytes | None, brokers: list[Link], api: str
+    ) -> bytes | None:
+        """Take the second answer, too, and compare both; the first one, for the client."""
+        version = frames.peek_request(memoryview(request))[1]
+        other = brokers[1].receive()
+        for _ in range(ATTEMPTS):
+            if self.comparison.is_not_ready(request, answer, other):
+                which, again = brokers[1], second_request
+            elif self.comparison.is_loading(request, answer, other):
+                which, again = brokers[0], request
+            else:
+                break
+            if self._pause.wait(PAUSE_SECONDS):
+                return answer
+            which.send(again)
+            if which is brokers[1]:
+                other = which.receive()
+            else:
+                answer = which.receive()
+        client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
+        with self._lock:
+            number = next(self._numbers)
+            places = self.comparison.compare(request, answer, other)
+            if places:
+                self.different += 1
+                if len(self.differences) < MOST_DIFFERENCES:
+                    self.differences.append(Difference(number, client_id, api, version, places))
+        return answer
+
+    # --- addresses ----------------------------------------------------------------------------------------------------
+
+    def _readdressed(self, key: int, version: int, answer: bytes) -> bytes:
+        """The answer with the tee's address wherever it has that of a broker."""
+        try:
+            message = self.comparison.decoded(key, version, answer)
+        except (ProtocolError, ValueError):
+            return answer
+        if not self._readdress(message):
+            return answer
+        start = frames.read_response_header(
+            memoryview(answer), frames.response_is_tagged(key, version, self._flexible)
+        )[1]
+        chunks: list[Any] = [bytearray(answer[:start])]
+        messages.encoder(type(message), version)(message, chunks)
+        return b"".join(chunks)
+
+    def _readdress(self, value: Any) -> bool:
+        if isinstance(value, list):
+            return sum(map(self._readdress, value)) > 0
+        if not hasattr(value, "_root"):
+            return False
+        names = value._root.__slots__
+        changed = False
+        if "host" in names and "port" in names and value.host:
+            value.host, value.port = self.host, self.port
+            changed = True
+        return sum(self._readdress(getattr(value, name)) for name in names) > 0 or changed

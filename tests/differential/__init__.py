@@ -1,0 +1,1 @@
+"""Tests of two brokers side by side."""
