@@ -17,7 +17,10 @@ class RateSensor:
     """What one client, or several who share a quota, did of late. Without a `bound` it never throttles.
 
     Measuring takes much longer than counting. As long as all that was counted since the last measurement, and what it
-    found, would be within the quota in the shortest measured time, no measurement is needed."""
+    found, would be within the quota in the shortest measured time, no measurement is needed.
+
+    Who records very often calls `begin_turn` once in each turn of the loop, and adds to `at_most` itself. What it adds
+    goes into the samples when the turn is over, or when somebody asks."""
 
     __slots__ = (
         "_all_windows_ms",
@@ -26,10 +29,12 @@ class RateSensor:
         "_min_measured_ms",
         "_sample",
         "_samples",
+        "_settled",
         "_window_ms",
         "at_most",
         "bound",
         "safe",
+        "turn",
     )
 
     def __init__(
@@ -45,6 +50,10 @@ class RateSensor:
         self._current = 0
         # The one that grows; before the first record none does.
         self._sample = [float("-inf"), 0.0, 0.0]
+        self.turn = float("-inf")
+        """The turn for which something may have been added to `at_most`: the monotonic second at which it began."""
+        # `at_most` when all that it has was in the samples.
+        self._settled = 0.0
         self.at_most = 0.0
         """No more than this counts now. While it is at most `safe`, `charge` finds no throttle time."""
         self.safe = 0.0
@@ -64,28 +73,47 @@ class RateSensor:
     def charge(self, value: float, now_ms: float) -> int:
         """Record `value`; returns the throttle time in milliseconds, 0 within the quota."""
         # As `record` does; a call would cost as much again.
+        if self.at_most != self._settled:
+            self._settle()
         sample = self._sample
         if now_ms - sample[0] >= self._window_ms:
             sample = self._advance(now_ms)
         sample[1] = now_ms
         sample[2] += value
-        self.at_most += value
+        self.at_most = self._settled = self.at_most + value
         return 0 if self.at_most <= self.safe else self.throttle_ms(now_ms)
 
     def record(self, value: float, now_ms: float) -> None:
         """Record `value`, which may be negative to take back what was recorded before. It counts with the next
         charge."""
+        if self.at_most != self._settled:
+            self._settle()
         sample = self._sample
         if now_ms - sample[0] >= self._window_ms:
             sample = self._advance(now_ms)
         sample[1] = now_ms
         sample[2] += value
-        self.at_most += value
+        self.at_most = self._settled = self.at_most + value
+
+    def begin_turn(self, turn: float) -> None:
+        """From now on, what is added to `at_most` was recorded in the turn that began at that monotonic second."""
+        if self.at_most != self._settled:
+            self._settle()
+        self.turn = turn
+
+    def _settle(self) -> None:
+        """Put into the samples what was added to `at_most`."""
+        now_ms, value = self.turn * 1000, self.at_most - self._settled
+        sample = self._sample
+        if now_ms - sample[0] >= self._window_ms:
+            sample = self._advance(now_ms)
+        sample[1] = now_ms
+        sample[2] += value
+        self._settled = self.at_most
 
     def throttle_ms(self, now_ms: float) -> int:
         """How long the client must do nothing to be back within the quota."""
         total, measured_ms = self._measure(now_ms)
-        self.at_most = total
         bound = self.bound
         if bound is None:
             return 0
@@ -97,6 +125,8 @@ class RateSensor:
 
     def is_idle(self, now_ms: float) -> bool:
         """Whether nothing that was recorded counts any more."""
+        if self.at_most != self._settled:
+            self._settle()
         return all(now_ms - last >= self._all_windows_ms for _, last, _ in self._samples)
 
     def _advance(self, now_ms: float) -> list[float]:
@@ -109,12 +139,15 @@ class RateSensor:
 
     def _measure(self, now_ms: float) -> tuple[float, float]:
         """The sum of all samples, and the milliseconds that it counts for."""
+        if self.at_most != self._settled:
+            self._settle()
         total, oldest = 0.0, now_ms
         for sample in self._samples:
             if now_ms - sample[1] >= self._all_windows_ms:
                 sample[:] = now_ms, now_ms, 0.0
             total += sample[2]
             oldest = min(oldest, sample[0])
+        self.at_most = self._settled = total
         return total, self._measured_ms(now_ms - oldest)
 
     def _measured_ms(self, elapsed_ms: float) -> float:
@@ -141,7 +174,6 @@ class SimpleRateSensor(RateSensor):
         if self.at_most <= self.safe:
             return False
         total, measured_ms = self._measure(now_ms)
-        self.at_most = total
         return self.bound is not None and total / (measured_ms / 1000) > self.bound
 
     def _measured_ms(self, elapsed_ms: float) -> float:

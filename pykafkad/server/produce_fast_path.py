@@ -15,13 +15,28 @@ from pykafkad.server import partition_key_cache
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from weakref import WeakSet
 
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
 
     AnswerParts = tuple[Callable[..., bytes], int, bytes, bytes, int]
-    Known = tuple[PartitionLog, Callable[..., bytes], int, bytes, bytes, int]
+    Meter = tuple[Callable[[int], float], Callable[[float], None] | None]
+    """Counts the requests of a client with quotas: `begin(size_bytes)` gives the time at which one begins. It gives -1
+    for one that is over a quota, and counts nothing then. `finish(began)` counts the processor time since."""
+    MeterOf = Callable[[memoryview], Meter | None]
+    """Of the client whose id this is, with its length before it. Raises LookupError for an id that can't be read."""
+    Known = tuple[
+        PartitionLog,
+        Callable[..., bytes],
+        int,
+        bytes,
+        bytes,
+        int,
+        Callable[[int], float] | None,
+        Callable[[float], None] | None,
+    ]
 
 _CLIENT_LENGTH = Struct(">h")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
@@ -52,16 +67,33 @@ class ProduceFastPath:
 
     versions = frozenset(range(3, 14))
 
-    __slots__ = ("_cover", "_dirty", "_partition_keys", "_preambles", "_remembering", "_runtime")
+    __slots__ = (
+        "__weakref__",
+        "_broker",
+        "_cover",
+        "_dirty",
+        "_may_write",
+        "_meter_of",
+        "_metered",
+        "_partition_keys",
+        "_preambles",
+        "_remembering",
+        "_runtime",
+    )
 
     def __init__(
         self,
         broker: Broker,
         may_write: Callable[[str], bool] | None = None,
         remembering: Callable[[], None] | None = None,
+        meter_of: MeterOf | None = None,
     ) -> None:
         """`may_write(topic)` says whether the caller may write to it; without it, all that come here may.
-        `remembering()` is told before a preamble is remembered."""
+        `remembering()` is told before a preamble is remembered. `meter_of` finds what counts for a client's quotas."""
+        self._broker = broker
+        self._may_write = may_write
+        self._meter_of = meter_of
+        self._metered: WeakSet[ProduceFastPath] | None = None
         accepts = broker.writable_by_clients
         if may_write is not None:
             accepts = lambda log: may_write(log.topic) and broker.writable_by_clients(log)  # noqa: E731
@@ -71,7 +103,7 @@ class ProduceFastPath:
         self._cover = broker.commits.fast_answers.append
         self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: broker.partitions, accepts)
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
-        # offsets, where its error code stands).
+        # offsets, where its error code stands, and the two functions of the client's meter or None).
         self._preambles: list[dict[bytes, Known]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
@@ -79,6 +111,25 @@ class ProduceFastPath:
         self._partition_keys.forget()
         for each in self._preambles:
             each.clear()
+        for metered in self._metered or ():
+            metered.forget()
+
+    def metered(self, meter_of: MeterOf, remembering: Callable[[], None]) -> ProduceFastPath:
+        """The same for a caller with quotas, which counts what it serves. It serves nothing that is over a quota."""
+        if self._metered is None:
+            from weakref import WeakSet
+
+            self._metered = WeakSet()
+        own = self._remembering
+
+        def both() -> None:
+            if own is not None:
+                own()
+            remembering()
+
+        made = ProduceFastPath(self._broker, self._may_write, both, meter_of)
+        self._metered.add(made)
+        return made
 
     def serve(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
@@ -106,17 +157,26 @@ class ProduceFastPath:
         except (StructError, IndexError):
             # Not of the common shape, or broken: the general path tells which.
             return False
-        log, pack, answer_size, before, behind, error_position = known
+        log, pack, answer_size, before, behind, error_position, begin, finish = known
+        if begin is not None:
+            began = begin(end - start)
+            if began < 0:
+                return False
         try:
             base_offset, _, append_time_ms, log_start_offset = log.append_batch(
                 view[records:last], self._runtime.now_ms, version
             )
         except (KafkaError, ProtocolError, StorageFailure):
+            if begin is not None:
+                # The general path counts it.
+                begin(start - end)
             return False
         outbox = connection.outbox
         self._dirty[log] = None
         self._cover((log, connection, len(outbox), error_position))
         outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
+        if finish is not None:
+            finish(began)
         return True
 
     def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> Known | None:
@@ -147,8 +207,14 @@ class ProduceFastPath:
         log = self._partition_keys.log(key, form)
         if log is None:
             return None
+        meter: Meter | tuple[None, None] = (None, None)
+        if self._meter_of is not None:
+            try:
+                meter = self._meter_of(view[start + 8 : position]) or meter
+            except LookupError:
+                return None
         connection.preamble_length = key_end - start
-        found = (log, *_answer_parts(version, key))
+        found = (log, *_answer_parts(version, key), *meter)
         if key_end - start <= _MAX_PREAMBLE_BYTES:
             if self._remembering is not None:
                 self._remembering()

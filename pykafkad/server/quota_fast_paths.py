@@ -6,24 +6,30 @@ throttle time. The processor time is known only afterwards, so it is the next re
 from __future__ import annotations
 
 from pykafkad.handlers import table
+from pykafkad.server.produce_fast_path import ProduceFastPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.quotas.client_quota import ClientQuota
     from pykafkad.quotas.rate_sensor import RateSensor
     from pykafkad.server.connection import Connection
+    from pykafkad.server.produce_fast_path import Meter
     from pykafkad.server.quotas import Quotas
+    from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath
 
-    Sensors = tuple[RateSensor | None, RateSensor | None]
+    ClientSensors = tuple[RateSensor | None, RateSensor | None]
     """Of the bytes and of the processor time; None where no quota counts for the client."""
 
 MAX_CALLERS = 2_000
 """How many callers' fast paths are remembered."""
 
 MAX_REMEMBERED = 5_000
-MAX_PREAMBLE_BYTES = 400
-"""How many client ids and preambles a caller's fast path remembers, and how long a preamble may be."""
+"""How many client ids a caller's fast path remembers."""
+MAX_PREAMBLES = 100_000
+"""How many preambles of Produce all callers together remember, of some 500 bytes each, 1 KB at most."""
 
 PERCENT_PER_SECOND = 100.0
 """What a second of processor time counts."""
@@ -37,16 +43,20 @@ _NULL = 0xFFFF
 class QuotaFastPaths:
     """The fast paths of all callers."""
 
-    __slots__ = ("_callers", "_quotas")
+    __slots__ = ("_callers", "_preambles", "_producers", "_quotas")
 
     def __init__(self, quotas: Quotas) -> None:
         self._quotas = quotas
+        self._preambles = 0
+        self._producers: list[ProduceFastPath] = []
         # By the caller and the fast paths that look at no quota: those, so that their id stays theirs, and the others.
         self._callers: dict[tuple[str, int], tuple[dict[int, FastPath], dict[int, FastPath]]] = {}
 
     def forget(self) -> None:
         """The quotas changed."""
         self._callers.clear()
+        self._producers.clear()
+        self._preambles = 0
 
     def of(self, principal: str, fast_paths: dict[int, FastPath]) -> dict[int, FastPath]:
         """These fast paths as they are, if no quota may concern the principal; else some that look at the quotas."""
@@ -60,7 +70,7 @@ class QuotaFastPaths:
         known = self._callers.get(key)
         if known is None:
             if len(self._callers) >= MAX_CALLERS:
-                self._callers.clear()
+                self.forget()
             known = self._callers[key] = (fast_paths, self._new(user, fast_paths))
         return known[1]
 
@@ -72,9 +82,26 @@ class QuotaFastPaths:
             if (key, serve) not in made:
                 row = table.by_key(key)
                 assert row is not None
-                made[key, serve] = _QuotaFastPath(self._quotas, user, row.name, serve).serve
+                made[key, serve] = self._metered(user, row.name, serve)
             result[word] = made[key, serve]
         return result
+
+    def _metered(self, user: str, api: str, serve: FastPath) -> FastPath:
+        client_quotas = _QuotaFastPath(self._quotas, user, api, serve)
+        path = getattr(serve, "__self__", None)
+        if not isinstance(path, ProduceFastPath):
+            return client_quotas.serve
+        metered = path.metered(client_quotas.of_producer, self._remembering)
+        self._producers.append(metered)
+        return metered.serve
+
+    def _remembering(self) -> None:
+        """A caller is about to remember one preamble more."""
+        if self._preambles >= MAX_PREAMBLES:
+            self._preambles = 0
+            for each in self._producers:
+                each.forget()
+        self._preambles += 1
 
 
 class _QuotaFastPath:
@@ -88,41 +115,28 @@ class _QuotaFastPath:
         self._now = quotas.runtime.clock.now
         self._user = user
         self._serve = serve
-        # By the client id with its length before it, and by preambles of Produce, which begin with that.
-        self._known: dict[bytes, Sensors] = {}
-        self.serve: FastPath = {"Produce": self._produce, "Fetch": self._fetch}.get(api, self._other)
+        # By the client id with its length before it.
+        self._known: dict[bytes, ClientSensors] = {}
+        self.serve: FastPath = self._fetch if api == "Fetch" else self._other
 
-    def _produce(
-        self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
-    ) -> bool:
-        # The bytes of the preamble that this connection sent last begin with a client id, or are not known.
-        sensors = self._known.get(view[start + 8 : start + connection.preamble_length].tobytes())
-        if sensors is None:
-            sensors = self._sensors(view, start, end, connection.preamble_length, self._quotas.producer_byte_rate)
-            if sensors is None:
-                return False
-        sent, request = sensors
-        now_ms = self._runtime.now * 1000
-        if sent is not None and sent.charge(end - start, now_ms):
-            is_served = False
-        elif request is None:
-            is_served = self._serve(connection, view, start, end, version, correlation_id)
-        elif request.at_most > request.safe and request.charge(0.0, now_ms):
-            is_served = False
-        else:
-            # As `_timed` does; a call would cost a tenth of all that quotas cost here.
-            now = self._now
-            began = now()
-            is_served = self._serve(connection, view, start, end, version, correlation_id)
-            request.record((now() - began) * PERCENT_PER_SECOND, now_ms)
-        if not is_served and sent is not None:
-            sent.record(start - end, now_ms)
-        return is_served
+    def of_producer(self, client_id: memoryview) -> Meter | None:
+        """What counts the produce requests of a client; None where no quota does. Raises LookupError for an id that
+        can't be read here."""
+        found = self._sensors(client_id, self._quotas.producer_byte_rate)
+        if found is None:
+            raise LookupError("the client id can't be read")
+        sent, request = found
+        if sent is None and request is None:
+            return None
+        sent = self._quotas.unlimited if sent is None else sent
+        if request is None:
+            return _meter_of_bytes(sent, self._runtime), None
+        return _meter_of_both(sent, request, self._runtime, self._now)
 
     def _fetch(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
     ) -> bool:
-        sensors = self._sensors(view, start, end, 0, self._quotas.consumer_byte_rate)
+        sensors = self._sensors(view[start + 8 : end], self._quotas.consumer_byte_rate)
         if sensors is None:
             return False
         sent, request = sensors
@@ -146,7 +160,7 @@ class _QuotaFastPath:
     def _other(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
     ) -> bool:
-        sensors = self._sensors(view, start, end, 0, None)
+        sensors = self._sensors(view[start + 8 : end], None)
         if sensors is None:
             return False
         request = sensors[1]
@@ -174,32 +188,27 @@ class _QuotaFastPath:
         request.record((now() - began) * PERCENT_PER_SECOND, now_ms)
         return is_served
 
-    def _sensors(
-        self, view: memoryview, start: int, end: int, preamble_length: int, byte_rate: ClientQuota | None
-    ) -> Sensors | None:
-        """The client's sensors; None if its id can't be read here. A preamble of that length that begins with the id is
-        remembered, too."""
-        if end - start < 10:
+    def _sensors(self, rest: memoryview, byte_rate: ClientQuota | None) -> ClientSensors | None:
+        """The client's sensors; None if its id, with which `rest` begins, can't be read here."""
+        if len(rest) < 2:
             return None
-        length = view[start + 8] << 8 | view[start + 9]
+        length = rest[0] << 8 | rest[1]
         if length > MAX_CLIENT_ID_BYTES:
             if length != _NULL:
                 return None
             length = 0
-        client_id = view[start + 8 : start + 10 + length].tobytes()
+        client_id = rest[: 2 + length].tobytes()
         known = self._known.get(client_id)
-        if known is None and start + 10 + length <= end:
+        if known is None and 2 + length <= len(rest):
             known = self._look_up(client_id, byte_rate)
-        if known is not None and 10 + length < preamble_length <= min(MAX_PREAMBLE_BYTES, end - start):
-            self._remember(view[start + 8 : start + preamble_length].tobytes(), known)
         return known
 
-    def _remember(self, key: bytes, sensors: Sensors) -> None:
+    def _remember(self, key: bytes, sensors: ClientSensors) -> None:
         if len(self._known) >= MAX_REMEMBERED:
             self._known.clear()
         self._known[key] = sensors
 
-    def _look_up(self, client_id: bytes, byte_rate: ClientQuota | None) -> Sensors | None:
+    def _look_up(self, client_id: bytes, byte_rate: ClientQuota | None) -> ClientSensors | None:
         try:
             name = client_id[2:].decode()
         except UnicodeDecodeError:
@@ -209,3 +218,41 @@ class _QuotaFastPath:
         found = (sent, quotas.request_percentage.sensor(self._user, name, now_ms))
         self._remember(client_id, found)
         return found
+
+
+def _meter_of_bytes(sent: RateSensor, runtime: Runtime) -> Callable[[int], float]:
+    def begin(size_bytes: int) -> float:
+        turn = runtime.now
+        if sent.turn != turn:
+            sent.begin_turn(turn)
+        sent.at_most = at_most = sent.at_most + size_bytes
+        if at_most > sent.safe and sent.throttle_ms(turn * 1000):
+            sent.record(-size_bytes, turn * 1000)
+            return -1.0
+        return 0.0
+
+    return begin
+
+
+def _meter_of_both(sent: RateSensor, request: RateSensor, runtime: Runtime, now: Callable[[], float]) -> Meter:
+    """Functions with what they need in their cells, without further calls: quotas cost a produce request as little as
+    they do because of that."""
+
+    def begin(size_bytes: int) -> float:
+        turn = runtime.now
+        if sent.turn != turn:
+            sent.begin_turn(turn)
+        if request.turn != turn:
+            request.begin_turn(turn)
+        sent.at_most = at_most = sent.at_most + size_bytes
+        if (at_most > sent.safe and sent.throttle_ms(turn * 1000)) or (
+            request.at_most > request.safe and request.charge(0.0, turn * 1000)
+        ):
+            sent.record(-size_bytes, turn * 1000)
+            return -1.0
+        return now()
+
+    def finish(began: float) -> None:
+        request.at_most += (now() - began) * PERCENT_PER_SECOND
+
+    return begin, finish

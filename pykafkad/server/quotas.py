@@ -39,7 +39,7 @@ class Quotas:
     """All client quotas."""
 
     __slots__ = ("_broker", "_fast_paths", "consumer_byte_rate", "mutation_rate", "producer_byte_rate",
-                 "request_percentage", "runtime")  # fmt: skip
+                 "request_percentage", "runtime", "unlimited")  # fmt: skip
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -51,6 +51,8 @@ class Quotas:
         self.consumer_byte_rate = ClientQuota(lambda bound: RateSensor(count, window_ms, bound))
         # Nobody who took too much processor time is throttled for longer than a window.
         self.request_percentage = ClientQuota(lambda bound: RateSensor(count, window_ms, bound, window_ms))
+        self.unlimited = RateSensor(count, window_ms, None)
+        """Counts for clients with another quota than the one that is asked for."""
         self.mutation_rate = ClientQuota(lambda bound: TokenBucket(*changes, bound))
         self._fast_paths = QuotaFastPaths(self)
 

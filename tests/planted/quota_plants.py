@@ -8,7 +8,7 @@ RATE = ("tests/quotas/test_rate_sensor.py",)
 BUCKET = ("tests/quotas/test_token_bucket.py",)
 LIMITS = ("tests/quotas/test_client_quota.py",)
 ADDRESSES = ("tests/server/test_address_quotas.py",)
-BROKER = ("tests/server/test_quotas.py",)
+BROKER = ("tests/server/test_quotas.py", "tests/server/test_quota_fast_paths.py")
 
 PLANTS = (
     Plant(
@@ -121,9 +121,37 @@ PLANTS = (
     Plant(
         "small batches do not count",
         "server/quota_fast_paths.py",
-        "if sent is not None and sent.charge(end - start, now_ms):",
-        "if sent is not None and sent.charge(0, now_ms):",
+        "def begin(size_bytes: int) -> float:\n    turn = runtime.now\n    if sent.turn != turn:\n        sent.begin_turn(turn)\n    sent.at_most = at_most = sent.at_most + size_bytes\n    if at_most > sent.safe and sent.throttle_ms(turn * 1000):",
+        "def begin(size_bytes: int) -> float:\n    turn = runtime.now\n    at_most = 0.0\n    if at_most > sent.safe and sent.throttle_ms(turn * 1000):",
         BROKER,
+    ),
+    Plant(
+        "a batch that the fast path can't append counts twice",
+        "server/produce_fast_path.py",
+        "begin(start - end)",
+        "pass",
+        BROKER,
+    ),
+    Plant(
+        "the processor time of the fast path does not count",
+        "server/quota_fast_paths.py",
+        "request.at_most += (now() - began) * PERCENT_PER_SECOND",
+        "pass",
+        BROKER,
+    ),
+    Plant(
+        "fast paths with quotas remember what a caller may no longer",
+        "server/produce_fast_path.py",
+        "for metered in self._metered or ():\n    metered.forget()",
+        "pass",
+        BROKER,
+    ),
+    Plant(
+        "what was added in a turn counts in another one",
+        "quotas/rate_sensor.py",
+        "if self.at_most != self._settled:\n    self._settle()\nself.turn = turn",
+        "self.turn = turn",
+        RATE,
     ),
     Plant(
         "batches without an answer do not count",

@@ -99,6 +99,8 @@ def test_random_histories(life):
     now_ms, wanted = 0, (bound or 100.0) * window_ms / 1000
     for _ in range(150):
         now_ms += int(dice.choice([0, 1, dice.uniform(0, window_ms), dice.uniform(0, 15 * window_ms)]))
+        while now_ms / 1000 * 1000 != now_ms:
+            now_ms += 1
         value = dice.choice([0, 1, int(dice.uniform(0, 3 * wanted)), int(dice.uniform(0, 20 * wanted))])
         step = dice.random()
         if step < 0.1:
@@ -108,8 +110,29 @@ def test_random_histories(life):
         elif step < 0.2:
             made.record(value, now_ms)
             plain.record(value, now_ms)
+        elif step < 0.4:
+            # As the fast path of Produce does.
+            if made.turn != now_ms / 1000:
+                made.begin_turn(now_ms / 1000)
+            made.at_most += value
+            if value:
+                plain.record(value, now_ms)
         else:
             assert made.charge(value, now_ms) == plain.charge(value, now_ms)
             if step > 0.8:
                 made.record(-value, now_ms)
                 plain.record(-value, now_ms)
+
+
+def test_what_was_added_in_a_turn_counts_from_then_on():
+    made = sensor()
+    made.begin_turn(5.0)
+    made.at_most += 2000
+    assert not made.is_idle(5000)
+    assert made.throttle_ms(5000) == 10_000
+    made.begin_turn(20.0)
+    made.at_most += 2000
+    made.begin_turn(21.0)
+    assert made.throttle_ms(21_000) == 10_000, "what was added in the first turn is over by then"
+    assert not made.is_idle(20_000 + 10_999)
+    assert made.is_idle(21_000 + 11_000)

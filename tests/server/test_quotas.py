@@ -473,20 +473,3 @@ def test_who_shows_a_certificate_has_the_quotas_of_its_name(tmp_path: Path) -> N
     bob = TlsPeer(world, certificates.client("bob"))
     assert [produced(bob, 8000).throttle_time_ms for _ in range(3)] == [0, 0, 0]
     assert bob.connection.session.fast_paths is world.broker.fast_paths
-
-
-def test_callers_are_forgotten_when_there_are_too_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quota_fast_paths, "MAX_CALLERS", 3)
-    set_quota(world, {"client-id": None}, PRODUCER, 1000.0)
-    made = world.broker.sessions.quotas
-    plain = world.broker.fast_paths
-    first = made.fast_paths("User:0", plain)
-    assert made.fast_paths("User:0", plain) is first
-    for number in range(10):
-        made.fast_paths(f"User:{number}", plain)
-    assert made.fast_paths("User:0", plain) is not first
-    monkeypatch.setattr(quota_fast_paths, "MAX_REMEMBERED", 3)
-    peer = world.connect()
-    for number in range(10):
-        assert produced(peer, 3000, client_id=f"client-{number}").throttle_time_ms == 0
-    assert produced(peer, 15_000, client_id="client-5").throttle_time_ms > 0
