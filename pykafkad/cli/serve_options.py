@@ -18,7 +18,7 @@ OPTIONS = (
         "--brokers",
         "N",
         False,
-        "run so many brokers with one controller in this process: the first at the addresses of --listen, each of the "
+        "run so many brokers, and a controller, in this process: the first at the addresses of --listen, each of the "
         "others one port above the one before it (port 0: each at a free one), each in a folder of its own",
     ),
     (

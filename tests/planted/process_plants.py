@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 SETTINGS = ("tests/server/test_cluster_settings.py",)
+QUORUM = ("tests/server/test_quorum_cluster.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
 
 PLANTS = (
@@ -49,5 +50,19 @@ PLANTS = (
         "return False",
         "pass",
         PROCESSES,
+    ),
+    Plant(
+        "each of several brokers tells of every topic",
+        "server/quorum_cluster.py",
+        "each.broker.tells_topics = each is first",
+        "pass",
+        QUORUM,
+    ),
+    Plant(
+        "brokers under several controllers are snapshot one by one",
+        "server/quorum_cluster.py",
+        "each.broker.services.open_data_snapshots = no_snapshots",
+        "pass",
+        QUORUM,
     ),
 )

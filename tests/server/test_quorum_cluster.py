@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from pykafkad.errors import ConfigError
+from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.raft.events import Resign
 from pykafkad.server import cluster_settings, run
 from pykafkad.server.quorum_cluster import QuorumCluster
@@ -80,6 +80,9 @@ def test_each_node_has_everything_of_its_own(world):
         *(f"/data/controller{node}" for node in (3000, 3001, 3002)),
         *(f"/data/broker{n}" for n in (1, 2, 3)),
     ]
+    for node_id in (1, 2, 3):
+        with pytest.raises(KafkaError, match="no snapshots of their data yet"):
+            world.broker(node_id).services.open_data_snapshots()
     assert len({id(source.image) for source in world.sources()}) == 3
     assert [world.broker(node_id).tells_topics for node_id in (1, 2, 3)] == [True, False, False]
     assert [listener.port for listener in world.process.listeners] == [9092, 9093, 9094]
