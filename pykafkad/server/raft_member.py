@@ -92,6 +92,8 @@ class RaftMember:
         self.applied = 0
         self.shell: RaftShell | None = None
         self._peers = RaftPeers(node.runtime, node.settings)
+        self._asked = RaftPeers(node.runtime, node.settings)
+        """The same members by connections of their own."""
         self._applied_to = applied_to
         self._stepped = stepped
         self._committed = 0
@@ -272,8 +274,12 @@ class RaftMember:
         self._told_controller = tell
 
     def ask(self, node_id: int, request: object, then: Callable[[object], object]) -> None:
-        """Send a request to another member, beside those of the quorum."""
-        self._peers.send(node_id, request, then)
+        """Send a request to another member, beside those of the quorum: over another connection, as requests of one are
+        answered in their order. What the leader commits before it answers this one may wait for this node's fetch."""
+        place = self._peers.located(node_id)
+        if place is not None:
+            self._asked.locate(node_id, *place)
+        self._asked.send(node_id, request, then)
 
     # ---- turns, and the end
 
@@ -286,6 +292,7 @@ class RaftMember:
     def close(self) -> None:
         """The process stops: nobody is connected any more."""
         shell, self.shell = self.shell, None
+        self._asked.close()
         self.snapshots.close()
         if shell is not None:
             if shell.failure is None:

@@ -50,4 +50,11 @@ PLANTS = (
         "pass",
         IMAGES,
     ),
+    Plant(
+        "the registration of a controller holds up its fetches",
+        "server/raft_member.py",
+        "self._asked.send(node_id, request, then)",
+        "self._peers.send(node_id, request, then)",
+        SHELL,
+    ),
 )

@@ -463,3 +463,15 @@ def test_a_member_that_has_moved_and_one_that_nobody_knows(peers):
     assert members.located(7) is None and not outcomes
     names.calls[0]()
     assert outcomes == [REFUSED]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_registrations_of_controllers_hold_up_no_fetch(seed):
+    """What the leader commits before it answers them waits for fetches of those who register."""
+    world = Controllers(seed, (1, 2, 3))
+    leader = world.elect()
+    epoch = world.machine(leader).epoch
+    began = world.clock.now()
+    world.until(lambda: set(world.processes[leader].controller.image.controllers) == {1, 2, 3})
+    assert world.clock.now() - began < 0.5
+    assert (world.leader(), world.machine(leader).epoch) == (leader, epoch)
