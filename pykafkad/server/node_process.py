@@ -3,7 +3,8 @@
 The parent (`child_nodes.py`) writes one line of JSON to the standard input: the node's id, its settings, and the level
 of the log. The node reports one line on its standard output: the readiness line, or why it cannot start. It serves
 until a signal, until the parent writes `stop`, or until the standard input ends, as it does at the parent's death of
-whatever kind. Then brokers stop at once, and a controller waits for them: they leave the cluster with its help.
+whatever kind. Then, and at SIGTERM, brokers stop at once, and a controller waits for them: they leave the cluster with
+its help.
 
 The process is `python -m pykafkad.server.node_process`."""
 
@@ -28,6 +29,7 @@ _PAUSE_SECONDS = 0.1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pykafkad.server.wiring import Process
@@ -56,19 +58,36 @@ class ParentWatch:
 
     def began(self, process: Process) -> None:
         """This process serves from now on."""
+        import signal
         import threading
 
-        threading.Thread(target=self._watch, args=(process, threading.Event()), daemon=True).start()
+        def beside_loop(call: Callable[..., object], *arguments: object) -> None:
+            threading.Thread(target=call, args=(process, threading.Event(), *arguments), daemon=True).start()
+
+        def on_signal(number: int, _frame: object) -> None:
+            if process.broker is None:
+                beside_loop(self._stop_last, f"signal {number}")
+            else:
+                process.runtime.stop(f"signal {number}")
+
+        # Who stops a whole service may tell all of its processes at the same time: it is no second wish to stop.
+        signal.signal(signal.SIGTERM, on_signal)
+        beside_loop(self._watch)
 
     def _watch(self, process: Process, never: Any) -> None:
         if self._source.readline().decode().strip() == STOP:
             process.runtime.stop("the parent process stops")
-            return
-        if process.broker is None:
-            until = self.clock.now() + WAIT_SECONDS
-            while self.clock.now() < until and _has_brokers(process):
-                never.wait(_PAUSE_SECONDS)
-        process.runtime.stop("the parent process is gone")
+        elif process.broker is None:
+            self._stop_last(process, never, "the parent process is gone")
+        else:
+            process.runtime.stop("the parent process is gone")
+
+    def _stop_last(self, process: Process, never: Any, reason: str) -> None:
+        """Stop a controller when the brokers have left, or have had their time for that."""
+        until = self.clock.now() + WAIT_SECONDS
+        while self.clock.now() < until and _has_brokers(process):
+            never.wait(_PAUSE_SECONDS)
+        process.runtime.stop(reason)
 
 
 def _has_brokers(process: Process) -> bool:

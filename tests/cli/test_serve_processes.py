@@ -50,6 +50,10 @@ class Parent:
         """Process ids by node ids, of those that have served."""
         return {int(node_id): int(pid) for node_id, pid in _STARTED.findall(self.log())}
 
+    def listens(self, node_id: int) -> list[str]:
+        """The addresses of a node; none before it has served."""
+        return re.findall(rf"node-started node={node_id} .*listens=(\S+)", self.log())
+
     def wait_gone(self) -> None:
         """Until none of the children lives."""
         until(lambda: list(filter(is_alive, self.children().values())), lambda left: not left, "end", WAIT_SECONDS)
@@ -125,6 +129,28 @@ def test_all_end_with_their_parent(started: Any) -> None:
     assert parent.log().count('stopping node=1 reason="the parent process is gone"') == 1
     assert len(re.findall(r"broker-fenced node=300\d broker=[12] ", parent.log())) == 2
     assert "unexpected-error" not in parent.log()
+
+
+def test_all_are_told_to_stop_at_the_same_time(started: Any) -> None:
+    """As a service's supervisor does: the brokers leave all the same, with the help of the controllers."""
+    parent = started("--brokers", "2", "--controllers", "3", "--memory", "256MB")
+    parent.addresses()
+    for pid in (*parent.children().values(), parent.process.pid):
+        os.kill(pid, signal.SIGTERM)
+    assert parent.process.wait(WAIT_SECONDS) == 0
+    parent.wait_gone()
+    assert len(re.findall(r"broker-fenced node=300\d broker=[12] ", parent.log())) == 2
+    assert "controlled-shutdown-timed-out" not in parent.log()
+
+
+def test_a_stop_while_they_start(started: Any) -> None:
+    """All end, and nothing was ready."""
+    parent = started("--brokers", "1", "--memory", "64MB")
+    parent.wait_for_line(r"node-started node=3000 ")
+    parent.process.terminate()
+    assert parent.process.wait(WAIT_SECONDS) == 0
+    parent.wait_gone()
+    assert parent.process.stdout.read() in ("", f"pykafkad ready on {' '.join(parent.listens(1))}\n")
 
 
 def test_one_process_and_several_serve_the_same_directories(started: Any, tmp_path: Path) -> None:

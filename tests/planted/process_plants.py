@@ -33,8 +33,8 @@ PLANTS = (
     Plant(
         "controllers without a parent do not wait for the brokers",
         "server/node_process.py",
-        "if process.broker is None:",
-        "if False:",
+        "while self.clock.now() < until and _has_brokers(process):",
+        "while False:",
         PROCESSES,
     ),
     Plant(
