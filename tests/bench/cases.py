@@ -22,6 +22,7 @@ from .life_loads import (
 from .request_loads import FetchLoad, ProduceBesideLoad, ProduceLoad, SyncedProduceLoad
 from .security_loads import AclsLoad, HandshakeLoad, QuotasLoad, ScramLoad, TlsFetchLoad, TlsProduceLoad
 from .storage_loads import CompactionLoad, RecoveryLoad
+from .stranger_loads import StrangersLoad
 from .transaction_loads import CommittedFetchLoad, TransactionLoad
 
 Case = namedtuple("Case", "name what load floors")
@@ -180,6 +181,18 @@ CASES = (
         "produce-1rec-c50 with quotas that never throttle",
         QuotasLoad(),
         (no_less_than("beside_without", 0.97),),
+    ),
+    Case(
+        "strangers-sasl",
+        "Produce, one 100-byte record, 1 000 a second on one connection, beside 1 000 that began a login by SASL",
+        StrangersLoad("SASL_PLAINTEXT", rate=1000.0, count=1000),
+        (no_more_than("beside_strangers_p99", 1.2), no_more_than("strangers_mb", 20)),
+    ),
+    Case(
+        "strangers-tls",
+        "Produce, one 100-byte record, 1 000 a second on one connection, beside 1 000 that began a TLS handshake",
+        StrangersLoad("SSL", rate=1000.0, count=1000),
+        (no_more_than("beside_strangers_p99", 1.2), no_more_than("strangers_mb", 20)),
     ),
     Case(
         "transactions",

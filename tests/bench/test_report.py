@@ -120,6 +120,8 @@ def test_the_floors_are_those_of_this_list():
         "scram-512-logins": [("logins_per_s", 1.0)],
         "acls-1000": [("beside_without", 0.95)],
         "quotas": [("beside_without", 0.97)],
+        "strangers-sasl": [("beside_strangers_p99", 1.2), ("strangers_mb", 20)],
+        "strangers-tls": [("beside_strangers_p99", 1.2), ("strangers_mb", 20)],
         "transactions": [("transactions_per_s", 1.5), ("p99_us", 0.6)],
         "fetch-committed-16KB": [("committed_ratio", 0.95)],
         "group-fresh-member": [("first_record_ms", 0.5)],
@@ -179,7 +181,7 @@ def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
 
 
 # Cases whose rows wait for a quiet machine. The document says so.
-NOT_MEASURED = ("tls-", "scram-", "acls-", "quotas", "start-3-brokers")
+NOT_MEASURED = ("tls-", "scram-", "acls-", "quotas", "strangers-", "start-3-brokers")
 
 
 def test_the_document_has_a_row_for_every_case_with_its_floors():
