@@ -23,7 +23,7 @@ COLUMNS = ("received", "client_id", "client_instance_id", "metric", "type", "val
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad client-metrics`."""
-    parser.add_argument("directory", metavar="DIRECTORY", help="the broker's data directory")
+    parser.add_argument("directory", metavar="DIRECTORY", help="the data directory of a broker, or of several")
     parser.add_argument("--client-id", metavar="ID", help="only pushes of clients with this client.id")
     parser.add_argument("--metric", metavar="PREFIX", default="", help="only metrics whose names begin with PREFIX")
     parser.add_argument("--latest", action="store_true", help="only the last push of each client instance")
@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints every point of every push, the oldest first."""
     pushes = [push for push in _pushes(options.directory) if options.client_id in (None, push["client_id"])]
+    # Several brokers have files of their own.
+    pushes.sort(key=lambda push: push.get("received_ms", 0))
     if options.latest:
         pushes = list({push["client_instance_id"]: push for push in pushes}.values())
     for push in pushes:
@@ -48,7 +50,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _pushes(directory: str) -> Iterator[dict[str, Any]]:
-    paths = [path for name in (OLD_FILE_NAME, FILE_NAME) if os.path.exists(path := os.path.join(directory, name))]
+    from pykafkad.disk import Disk
+    from pykafkad.server import cluster_settings
+
+    if not os.path.isdir(directory):
+        raise Failure(f"{directory} is not a directory")
+    several = cluster_settings.folders_of_several(Disk(), directory)
+    paths = [
+        path
+        for folder in (directory, *(os.path.join(directory, name) for name in several))
+        for name in (OLD_FILE_NAME, FILE_NAME)
+        if os.path.exists(path := os.path.join(folder, name))
+    ]
     if not paths:
         raise Failure(
             f"{directory}: no client has pushed metrics to this broker; "

@@ -39,7 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `fsck`."""
     parser.epilog = EPILOG
     parser.add_argument(
-        "directories", nargs="+", metavar="DIR", help="a directory of log.dirs; name each one of several"
+        "directories",
+        nargs="+",
+        metavar="DIR",
+        help="a directory of log.dirs; name each one of several. Of several brokers all is read, and no start is tried",
     )
     parser.add_argument("--properties", metavar="FILE", help="the server.properties with which a start is tried")
     parser.add_argument(
@@ -61,15 +64,30 @@ def run(options: argparse.Namespace) -> int:
             raise Failure(f"{directory} is not a directory")
     shown = os.path.commonpath(directories) if len(directories) > 1 else directories[0]
     rows = []
+    folders = [folder for directory in directories for folder in _of_several(directory) or [directory]]
+    is_of_several = folders != directories
+    if is_of_several and options.quick:
+        raise Failure(f"{shown} holds the data of several brokers, of which no start is tried: leave --quick out", 2)
     try:
-        for kind, path, what in _findings(options, directories):
+        for kind, path, what in _read_everything(folders, None) if is_of_several else _findings(options, directories):
             rows.append((kind, os.path.relpath(path, shown), what))
     finally:
         # The findings come first, also when the broker would not start and an exception says why.
         print_table(COLUMNS, rows, as_json=options.json)
     if not rows:
-        print("no findings: a start would change nothing", file=sys.stderr)
+        print(f"no findings{'' if is_of_several else ': a start would change nothing'}", file=sys.stderr)
     return 1 if rows else 0
+
+
+def _of_several(directory: str) -> list[str]:
+    """The folders of the brokers and their controller, of a directory that is of several."""
+    from pykafkad.disk import Disk
+    from pykafkad.log import checkpoints
+    from pykafkad.server import cluster_settings
+
+    if os.path.exists(os.path.join(directory, checkpoints.META_PROPERTIES_FILE)):
+        return []
+    return [os.path.join(directory, name) for name in cluster_settings.folders_of_several(Disk(), directory)]
 
 
 def _findings(options: argparse.Namespace, directories: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -50,6 +50,22 @@ def test_json_prints_each_push_on_a_line(capsys, directory):
     assert [len(push["metrics"]) for push in pushes] == [1, 0, 0]
 
 
+def test_those_of_several_brokers_are_printed_in_the_order_of_time(capsys, tmp_path):
+    for number, received_ms in ((1, 3000), (2, 1000), (3, 2000)):
+        folder = tmp_path / f"broker{number}"
+        folder.mkdir()
+        (folder / "meta.properties").write_text("version=1\n")
+        (folder / FILE_NAME).write_text(line("a", "A", lag=number).replace("1000", str(received_ms), 1))
+    assert [row[5] for row in printed(capsys, tmp_path)] == ["2", "3", "1"]
+    assert [row[5] for row in printed(capsys, tmp_path / "broker3")] == ["3"]
+    assert [row[5] for row in printed(capsys, tmp_path, "--latest")] == ["1"]
+
+
+def test_a_directory_that_is_none_is_a_failure(capsys, tmp_path):
+    assert main(["client-metrics", str(tmp_path / "nothing")]) == 1
+    assert f"{tmp_path / 'nothing'} is not a directory" in capsys.readouterr().err
+
+
 def test_a_directory_without_metrics_is_a_failure(capsys, tmp_path):
     assert main(["client-metrics", str(tmp_path)]) == 1
     assert "pykafkad.client.telemetry.enable" in capsys.readouterr().err

@@ -248,3 +248,22 @@ def test_the_directory_of_a_running_broker_is_refused(tmp_path: Path, capsys: py
     assert main(["fsck", str(tmp_path / "d")]) == 1
     assert "stop it first" in capsys.readouterr().err
     world.stop()
+
+
+def test_the_data_of_several_brokers_is_read(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """All of it; a start is not tried, and nothing changes."""
+    for number in (1, 2):
+        fill(tmp_path / "d" / f"broker{number}", stop=True)
+    before = contents(tmp_path)
+    assert main(["fsck", str(tmp_path / "d")]) == 0
+    assert capsys.readouterr().err == "no findings\n"
+    assert contents(tmp_path) == before
+    segment = tmp_path / "d" / "broker2" / "t-1" / f"{0:020}.log"
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 1
+    segment.write_bytes(content)
+    assert main(["fsck", str(tmp_path / "d"), "--json"]) == 1
+    rows = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert {(row["kind"], row["path"]) for row in rows} == {("damage", f"broker2/t-1/{0:020}.log")}
+    assert main(["fsck", str(tmp_path / "d"), "--quick"]) == 2
+    assert "holds the data of several brokers, of which no start is tried" in capsys.readouterr().err
