@@ -6,13 +6,13 @@ import json
 import sys
 from collections import deque
 
-from pykafkad.cli import client
+from pykafkad.cli import by_schema, client
 from pykafkad.cli.output import Failure, print_json, tell_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 SUMMARY = "write records to a topic, one for each line of standard input"
@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", action="store_true", help="print partition and offset of each record as a JSON line"
     )
+    by_schema.add_writing(parser)
     client.add_bootstrap(parser)
 
 
@@ -80,12 +81,13 @@ def run(options: argparse.Namespace) -> int:
         "retries": client.RETRIES, "retry_backoff_ms": client.RETRY_DELAY_S * 1000,
     }  # fmt: skip
     count = 0
+    write = by_schema.writer(options)
     with client.producer(options, **settings) as producer:
         _check_partition(producer, options)
         if not options.values:
             tell_person("type one record per line; Ctrl-D ends the input", sys.stdin)
         waiting: deque[Any] = deque()
-        for record in _records(options):
+        for record in _records(options, write):
             waiting.append(producer.send(options.topic, **record))
             count += 1
             # Answers are reported while input still arrives: standard input may never end.
@@ -115,7 +117,7 @@ def _confirm(future: Any, options: argparse.Namespace) -> None:
         )
 
 
-def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
+def _records(options: argparse.Namespace, write: Callable[[Any], bytes] | None = None) -> Iterator[dict[str, object]]:
     headers = []
     for pair in options.header:
         name, equals, value = pair.partition("=")
@@ -127,7 +129,7 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
     lines = [value.encode() for value in options.values] or (line.removesuffix(b"\n") for line in sys.stdin.buffer)
     for number, line in enumerate(lines, 1):
         if options.json:
-            yield _from_json(line, number, options.partition)
+            yield _from_json(line, number, options.partition, write)
             continue
         record = {"value": line, "key": key, "headers": headers, "partition": options.partition}
         if separator is not None:
@@ -136,10 +138,22 @@ def _records(options: argparse.Namespace) -> Iterator[dict[str, object]]:
                 text = options.key_separator
                 raise Failure(f"line {number} has no separator '{text}'; every line needs one with --key-separator")
             record.update(key=before, value=after)
+        if write is not None:
+            record["value"] = _by_schema(record["value"], number, write)
         yield record
 
 
-def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, object]:
+def _by_schema(text: Any, number: int, write: Callable[[Any], bytes]) -> bytes:
+    try:
+        return write(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        is_json = not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
+        raise Failure(f"line {number}: {error if is_json else f'its value is not JSON: {error}'}") from None
+
+
+def _from_json(
+    line: bytes, number: int, partition: int | None, write: Callable[[Any], bytes] | None = None
+) -> dict[str, object]:
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict):
@@ -148,7 +162,8 @@ def _from_json(line: bytes, number: int, partition: int | None) -> dict[str, obj
         headers = [(name, _bytes(value)) for name, value in (named.items() if isinstance(named, dict) else named)]
         if any(value is None for _, value in headers):
             raise ValueError("a header is null, which kafka-python does not send")
-        key, value, timestamp_ms = _bytes(fields.get("key")), _bytes(fields.get("value")), fields.get("timestamp_ms")
+        key, value, timestamp_ms = _bytes(fields.get("key")), fields.get("value"), fields.get("timestamp_ms")
+        value = _bytes(value) if write is None or value is None else write(value)
         if timestamp_ms is not None and (type(timestamp_ms) is not int or timestamp_ms < 0):
             raise ValueError(f"timestamp_ms {timestamp_ms!r} must be a whole number of milliseconds, 0 or more")
     except (ValueError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pykafkad.cli import client
+from pykafkad.cli import by_schema, client
 from pykafkad.cli.output import Failure, json_bytes, print_json, readable
 
 TYPE_CHECKING = False
@@ -44,12 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="skip records of open and aborted transactions (read_committed)",
     )
+    by_schema.add_reading(parser)
     client.add_bootstrap(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints records until an option or a signal stops it."""
     options.topic, options.start = _topic_and_start(options)
+    reader = None if options.registry is None else by_schema.Reader(options.registry)
     isolation = "read_committed" if options.committed else "read_uncommitted"
     with (
         client.admin(options) as admin,
@@ -59,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         ends = {partition: end for partition, (_, end) in client.watermarks(admin, partitions).items()}
         consumer.assign(partitions)
         _seek(consumer, admin, partitions, options.start)
-        _follow(consumer, admin, ends, options)
+        _follow(consumer, admin, ends, options, reader)
     return 0
 
 
@@ -108,7 +110,9 @@ def _seek(consumer: Any, admin: Any, partitions: list[Any], start: str) -> None:
             consumer.seek(partition, found[partition].offset if found.get(partition) else end)
 
 
-def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace) -> None:
+def _follow(
+    consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.Namespace, reader: by_schema.Reader | None
+) -> None:
     printed = 0
     polls = 0
     key = None if options.key is None else options.key.encode()
@@ -122,7 +126,7 @@ def _follow(consumer: Any, admin: Any, ends: dict[Any, int], options: argparse.N
                     break
                 if key is not None and record.key != key:
                     continue
-                _print(record, options.json)
+                _print(record, options.json, reader)
                 printed += 1
                 if printed == options.max:
                     return
@@ -148,15 +152,14 @@ def _add_new_partitions(consumer: Any, admin: Any, ends: dict[Any, int], options
     consumer.seek_to_beginning(*new)
 
 
-def _print(record: Any, as_json: bool) -> None:
+def _print(record: Any, as_json: bool, reader: by_schema.Reader | None = None) -> None:
     if as_json:
         fields = {
             "topic": record.topic,
             "partition": record.partition,
             "offset": record.offset,
             "timestamp_ms": record.timestamp,
-            "key": json_bytes(record.key),
-            "value": json_bytes(record.value),
+            **_fields(record, reader),
             "headers": [[name, json_bytes(value)] for name, value in record.headers],
         }
         print_json(fields)
@@ -172,12 +175,21 @@ def _print(record: Any, as_json: bool) -> None:
     columns = [
         f"{record.topic}-{record.partition}@{record.offset}",
         moment.replace("+00:00", "Z"),
-        _shown(record.key),
-        _shown(record.value),
+        _shown(record.key) if reader is None else _line(reader.as_text("key", record.key, is_optional=True)),
+        _shown(record.value) if reader is None else _line(reader.as_text("value", record.value)),
     ]
     print("\t".join(columns + ([headers] if headers else [])), flush=True)
 
 
+def _fields(record: Any, reader: by_schema.Reader | None) -> dict[str, Any]:
+    if reader is None:
+        return {"key": json_bytes(record.key), "value": json_bytes(record.value)}
+    return reader.as_fields("key", record.key, is_optional=True) | reader.as_fields("value", record.value)
+
+
 def _shown(data: bytes | None) -> str:
-    text = readable(data)
+    return _line(readable(data))
+
+
+def _line(text: str | None) -> str:
     return "null" if text is None else text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")

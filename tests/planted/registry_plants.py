@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 PROTOBUF = ("tests/registry/test_protobuf.py",)
+VALUES = ("tests/registry/test_values.py",)
+COMMANDS = ("tests/cli/test_by_schema.py",)
 DIFFERENCES = "registry/protobuf_differences.py"
 
 PLANTS = (
@@ -70,5 +72,54 @@ PLANTS = (
         "given.is_descriptor",
         "False",
         PROTOBUF,
+    ),
+    Plant(
+        "an id that nobody knew is never asked for again",
+        "registry/schema_values.py",
+        'return f"the registry {self._client.url} knows',
+        'found = f"the registry {self._client.url} knows',
+        VALUES,
+    ),
+    Plant(
+        "schemas are remembered without a limit",
+        "registry/schema_values.py",
+        "self._codecs.clear()",
+        "pass",
+        VALUES,
+    ),
+    Plant(
+        "bytes behind an Avro value are overlooked",
+        "registry/avro_values.py",
+        "if left := len(data) - stream.tell():",
+        "if left := 0:",
+        VALUES,
+    ),
+    Plant(
+        "the first message is written as every other",
+        "registry/protobuf_values.py",
+        "if indexes == (0,):",
+        "if False:",
+        VALUES,
+    ),
+    Plant(
+        "a registry's password is in its errors",
+        "registry/registry_client.py",
+        "urlunsplit((parts.scheme, address,",
+        "urlunsplit((parts.scheme, parts.netloc,",
+        VALUES,
+    ),
+    Plant(
+        "a tombstone is written by the schema",
+        "cli/produce.py",
+        "_bytes(value) if write is None or value is None else write(value)",
+        "_bytes(value) if write is None else write(value)",
+        COMMANDS,
+    ),
+    Plant(
+        "a value without a schema is shown as any other",
+        "cli/by_schema.py",
+        '**({} if is_optional else {f"{name}_problem": str(error)})',
+        "**{}",
+        COMMANDS,
     ),
 )
