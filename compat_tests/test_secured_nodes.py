@@ -115,7 +115,9 @@ def our_secured(directory: Path, role: str, node_id: int, controller_port: int, 
     """A pykafkad."""
     port = controller_port if role == "controller" else free_port()
     more = secured(directory.with_name(f"{directory.name}-tls"), role, port, scram or "PLAIN")
-    return our_node(directory, role, node_id, controller_port, port=port, **more)
+    node = our_node(directory, role, node_id, controller_port, port=port, **more)
+    node.answers_strangers = role == "broker"
+    return node
 
 
 def complaints(process: PykafkadProcess) -> list[str]:

@@ -22,6 +22,8 @@ class PykafkadProcess(ProcessBroker):
 
     name = "pykafkad"
     how = "pykafkad as a process"
+    answers_strangers = True
+    """Whether who does not log in gets an answer where the process is reached."""
 
     def __init__(
         self,
@@ -62,4 +64,5 @@ class PykafkadProcess(ProcessBroker):
             time.sleep(0.01)
         if self.bootstrap not in self.ready_path.read_text():
             raise BrokerFailed(f"the readiness line does not name {self.bootstrap}: {self.ready_path.read_text()!r}")
-        wait_until_ready(self, self.is_alive, START_SECONDS)
+        if self.answers_strangers:
+            wait_until_ready(self, self.is_alive, START_SECONDS)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pykafkad.server.full_disk import FullDisk
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.logs import Logs
     from pykafkad.server.peer import Security
     from pykafkad.server.runtime import Runtime
@@ -76,6 +77,12 @@ _RETRIES_PER_TURN = 16
 class Broker(BrokerParts, RuntimeNode):
     """A broker that is registered with `controller`. `bind`, then `start`, then turns until `close`."""
 
+    peer_security: Security = PLAIN_TEXT
+    """How it reaches other brokers."""
+
+    local_links: LocalLinks | None = None
+    """What connects it to the others, if all of them are in this process and have no listener for each other."""
+
     def __init__(
         self,
         runtime: Runtime,
@@ -92,8 +99,6 @@ class Broker(BrokerParts, RuntimeNode):
         self.runtime = runtime
         self.settings = settings
         self.node_id = settings.node_id
-        self.peer_security: Security = PLAIN_TEXT
-        """How it reaches other brokers."""
         self.listeners = listening
         self.directories = directories
         self.controller = controller

@@ -2,7 +2,8 @@
 
 The controller is a node of its own, which no client reaches. The brokers share with it the loop and the clock, and
 learn of the metadata as a single broker does: from the committed records. Among themselves they speak Kafka's protocol
-over connections (`other_brokers.py`), as brokers of several processes do.
+over connections (`other_brokers.py`), as brokers of several processes do: those of the listener between them, or where
+everybody has to log in, such as nobody else can reach (`local_links.py`).
 
 A broker may stop, or be killed, and start again while the others serve. One that stops asks the controller to move what
 it leads, and closes its connections when that is committed (a controlled shutdown). One that is killed says nothing:
@@ -16,6 +17,7 @@ from pykafkad.disk import Disk
 from pykafkad.errors import INVALID_REQUEST, ConfigError, KafkaError
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.server import cluster_settings
 from pykafkad.server.broker import Broker
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.directories import Directories
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
+    from pykafkad.server.socket_server import SocketServer
 
 
 def no_snapshots() -> DataSnapshots:
@@ -75,6 +78,7 @@ class Member:
             runtime, settings, self.listeners, self.directories, self.housekeeping, cluster.controller,
             cluster.authorizer,
         )  # fmt: skip
+        self.broker.local_links = cluster.local_links
         self.broker.services.open_data_snapshots = no_snapshots
         runtime.nodes += [self.directories, self.housekeeping, self.broker]
 
@@ -140,7 +144,7 @@ class Member:
 class Cluster(Process):
     """A process of several brokers. `broker` is the first of them that serves."""
 
-    __slots__ = ("authorizer", "members")
+    __slots__ = ("authorizer", "local_links", "members")
 
     def __init__(
         self,
@@ -164,6 +168,11 @@ class Cluster(Process):
         self.controller = ControllerNode(runtime, controller_settings, directories, housekeeping, [], self.authorizer)
         self._subscribe_acls()
         runtime.nodes += [directories, housekeeping, self.controller]
+        self.local_links = None
+        if cluster_settings.needs_links(*brokers[0]):
+            from pykafkad.server.local_links import LocalLinks
+
+            self.local_links = LocalLinks(runtime, self._server)
         self.members = {settings.node_id: Member(self, settings, listening) for settings, listening in brokers}
         self.controller.on_committed(self)
         self.broker = next(iter(self.members.values())).broker
@@ -172,6 +181,11 @@ class Cluster(Process):
             from pykafkad.server import audit
 
             self.audit = audit.install(self, self.authorizer, controller_settings)
+
+    def _server(self, node_id: int) -> SocketServer | None:
+        """What serves the connections of a broker that is up."""
+        member = self.members.get(node_id)
+        return None if member is None or member.state in (DOWN, KILLED) else member.broker.socket_server
 
     @property
     def brokers(self) -> list[Broker]:

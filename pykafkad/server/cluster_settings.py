@@ -228,6 +228,14 @@ def index_between(settings: Settings, listening: Sequence[Listener]) -> int | No
     return None
 
 
+def needs_links(settings: Settings, listening: Sequence[Listener]) -> bool:
+    """Whether the brokers of one process reach each other inside of it: they have no listener where nobody logs in, or
+    who comes there may not do what brokers do."""
+    return index_between(settings, listening) is None or (
+        bool(settings.authorizer_class_name) and ANONYMOUS not in authorizer_settings.super_users(settings.static)
+    )
+
+
 def check_listeners(settings: Settings, listening: Sequence[Listener]) -> int:
     """Which of a broker's listeners is that by which the others reach it: one without TLS and logins, as which nobody
     but User:ANONYMOUS is known. Raises ConfigError where there is none."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         def refusal(self, fd: int, connections: int) -> dict[str, object] | None: ...
         def send_slice(self, connected: socket.socket, chunk: FileSlice, size: int) -> int: ...
         def connect(self, host: str, port: int) -> socket.socket: ...
+        def pair(self) -> tuple[socket.socket, socket.socket]: ...
         def connect_error(self, connecting: socket.socket) -> int: ...
         def addresses(self, host: str, port: int) -> list[str]: ...
 
@@ -61,6 +62,14 @@ class SystemNetwork:
             connecting.close()
             raise
         return connecting
+
+    @staticmethod
+    def pair() -> tuple[socket.socket, socket.socket]:
+        """Two sockets that are connected to each other and do not block. Raises OSError."""
+        one, other = socket.socketpair()
+        one.setblocking(False)
+        other.setblocking(False)
+        return one, other
 
     @staticmethod
     def connect_error(connecting: socket.socket) -> int:

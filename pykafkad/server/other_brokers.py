@@ -60,7 +60,9 @@ class OtherBrokers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._peers = Peers(broker.runtime, f"broker-{broker.node_id}", security=broker.peer_security)
+        self._peers = Peers(
+            broker.runtime, f"broker-{broker.node_id}", security=broker.peer_security, connector=broker.local_links
+        )
         self._found: dict[str, str] = {}
         """The addresses of host names."""
         self._looking_up: dict[str, list[Sending]] = {}
@@ -89,7 +91,7 @@ class OtherBrokers:
         registered = self._broker.image.brokers.get(node_id)
         if registered is None or registered.fenced:
             return None
-        endpoint = endpoint_of(self._broker.settings, registered.endpoints)
+        endpoint = endpoint_of(self._broker, registered)
         return None if endpoint is None else (endpoint.host, endpoint.port)
 
     def send(self, node_id: int, request: messages.Struct, then: Callable[[Any], object]) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.table import Api
     from pykafkad.server.connection import Chunk
+    from pykafkad.server.connector import Connector
+    from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
@@ -107,9 +109,11 @@ class Peer:
         limits: Limits = Limits(),  # noqa: B008
         security: Security = PLAIN_TEXT,
         host_name: str | None = None,
+        connector: Connector | LocalLinks | None = None,
     ) -> None:
         """`host` is an address as digits, or a name that the reactor's network knows; `host_name` is the name that the
-        other side's certificate must have, `host` by default."""
+        other side's certificate must have, `host` by default. `connector` is the reactor's by default."""
+        self._connector = runtime.reactor.connector if connector is None else connector
         self.host = host
         self.port = port
         self._security = security
@@ -173,7 +177,7 @@ class Peer:
         runtime.timers.set((self, _CONNECT), runtime.now + self._limits.connect_timeout_ms / 1000)
         tls = self._security.tls
         secured = None if tls is None else tls.transport(self._host_name)
-        runtime.reactor.connector.connect(self.host, self.port, connection, secured)
+        self._connector.connect(self.host, self.port, connection, secured)
 
     def connected(self, connection: Connection) -> None:
         """The connection attempt came through."""
@@ -261,7 +265,7 @@ class Peer:
 
     def _disconnect(self, reason: str) -> None:
         if self._connection is not None:
-            self._runtime.reactor.connector.disconnect(self._connection, reason)
+            self._connector.disconnect(self._connection, reason)
 
     # --- requests and answers -------------------------------------------------------------------------------------
 
@@ -409,7 +413,7 @@ class Peer:
 class Peers:
     """The peers of one node, by node id: what performs `effects.Send`."""
 
-    __slots__ = ("_by_id", "_client_id", "_limits", "_refused", "_runtime", "_security")
+    __slots__ = ("_by_id", "_client_id", "_connector", "_limits", "_refused", "_runtime", "_security")
 
     def __init__(
         self,
@@ -417,8 +421,10 @@ class Peers:
         client_id: str,
         limits: Limits = Limits(),  # noqa: B008
         security: Security = PLAIN_TEXT,
+        connector: Connector | LocalLinks | None = None,
     ) -> None:
         self._security = security
+        self._connector = connector
         self._refused: deque[Then] = deque()
         self._runtime = runtime
         self._client_id = client_id
@@ -440,6 +446,7 @@ class Peers:
                 limits=self._limits,
                 security=self._security,
                 host_name=host_name,
+                connector=self._connector,
             )
 
     def forget(self, node_id: int) -> None:

@@ -16,7 +16,8 @@ from pykafkad.server.peer import PLAIN_TEXT, Security
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import Settings
-    from pykafkad.metadata.brokers import Endpoint
+    from pykafkad.metadata.brokers import Broker as Registration, Endpoint
+    from pykafkad.server.broker import Broker
 
 
 def of_controllers(settings: Settings) -> Security:
@@ -38,9 +39,14 @@ def of_brokers(settings: Settings) -> Security:
     return _security(settings, name, protocol, mechanism, "sasl.mechanism.inter.broker.protocol")
 
 
-def endpoint_of(settings: Settings, endpoints: dict[str, Endpoint]) -> Endpoint | None:
-    """That of another broker's endpoints, by the names of its listeners, at which brokers reach each other: the one
-    that the settings name, else the first of the protocol that they name."""
+def endpoint_of(broker: Broker, other: Registration) -> Endpoint | None:
+    """The endpoint of another broker at which this one reaches it: that of the listener that the settings name, else
+    the first of the protocol that they name. None if there is none."""
+    if broker.local_links is not None:
+        from pykafkad.server.local_links import endpoint
+
+        return endpoint(other.id)
+    settings, endpoints = broker.settings, other.endpoints
     name = settings.inter_broker_listener_name
     if name is not None:
         return endpoints.get(name.upper())

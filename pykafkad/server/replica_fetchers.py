@@ -434,7 +434,7 @@ class LeaderFetcher:
         """The leader at its present address; None if that is not known, or being looked up."""
         broker = self._broker
         registered = broker.image.brokers.get(self._leader)
-        endpoint = None if registered is None else endpoint_of(broker.settings, registered.endpoints)
+        endpoint = None if registered is None else endpoint_of(broker, registered)
         if endpoint is None:
             self._plan(self._pause_until())
             return None
@@ -474,6 +474,7 @@ class LeaderFetcher:
             client_id=f"broker-{self._broker.node_id}-fetcher-0",
             security=self._broker.peer_security,
             host_name=self._endpoint.host,
+            connector=self._broker.local_links,
             limits=Limits(
                 request_timeout_ms=settings.replica_socket_timeout_ms,
                 max_frame_bytes=max(2 * settings.replica_fetch_response_max_bytes, 1 << 26),

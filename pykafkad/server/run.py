@@ -177,8 +177,8 @@ def _cluster(
     from pykafkad.server import cluster_settings
     from pykafkad.server.cluster import Cluster
 
-    cluster_settings.check_listeners(settings, several[0][1])
     if controllers > 1:
+        cluster_settings.check_listeners(settings, several[0][1])
         return _quorum_cluster(settings, disk, clock, several, controllers)
     cluster_settings.check_folders(settings, [cluster_settings.CONTROLLER_FOLDER], disk)
     try:

@@ -243,9 +243,7 @@ class SocketServer:
 
     def _take(self, accepted: socket, address: tuple[Any, ...], listener: Listener) -> Connection:
         reactor = self._reactor
-        connection = Connection(
-            reactor.next_connection_id(), address_text(address), self, self._max_frame_bytes, self.frame_buffers
-        )
+        connection = self._connection(address_text(address))
         session = self._node.sessions.open(listener, connection.peer)
         connection.accepted(listener, accepted.getsockname()[:2], session)
         logins = self.logins.get(listener)
@@ -253,12 +251,27 @@ class SocketServer:
             logins.begin(connection)
         tls = self._tls.get(listener)
         reactor.add(accepted, connection, PlainTransport if tls is None else tls.transport)
-        self._connections[connection.id] = connection
-        self.limits.opened(connection)
+        self._opened(connection)
         if tls is not None or logins is not None:
             self.limits.met(connection, tls)
-        self._node.metrics.connections_accepted += 1
         return connection
+
+    def _connection(self, peer: str) -> Connection:
+        return Connection(self._reactor.next_connection_id(), peer, self, self._max_frame_bytes, self.frame_buffers)
+
+    def _opened(self, connection: Connection) -> None:
+        self._connections[connection.id] = connection
+        self.limits.opened(connection)
+        self._node.metrics.connections_accepted += 1
+
+    def adopt_local(self, there: socket, listener: Listener) -> None:
+        """Serve a broker of this process, which has the other end of a pair of sockets. Raises OSError."""
+        from pykafkad.server.local_links import LocalSession
+
+        connection = self._connection("local:0")
+        connection.accepted(listener, ("", 0), LocalSession(self._node.sessions, listener, connection.peer))
+        self._reactor.add(there, connection)
+        self._opened(connection)
 
     # --- connections --------------------------------------------------------------------------------------------
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from pykafkad.cli import login
+from pykafkad.cli.output import Failure
+
 # The graceful stop of this broker never ends, so that the second signal arrives during it.
 _ENDLESS_STOP = """
 import signal, sys
@@ -177,6 +180,48 @@ def test_several_brokers_of_one_process(processes: Processes, tmp_path: Path) ->
     assert not ready.exists()
 
 
+class OnePassword:
+    """A login of one token."""
+
+    def __init__(self, password: str) -> None:
+        self._token: bytes | None = f"\0alice\0{password}".encode()
+
+    def auth_bytes(self) -> bytes:
+        token, self._token = self._token, None
+        return token or b""
+
+    def receive(self, auth_bytes: bytes) -> object:
+        return None
+
+    def is_done(self) -> bool:
+        return self._token is None
+
+
+def test_several_brokers_with_tls_and_users(processes: Processes, tmp_path: Path) -> None:
+    """Every broker asks for a login over TLS, and the replicas of the topic are in sync all the same."""
+    data = tmp_path / "data"
+    words = ("--brokers", "2", "--data", str(data), "--topic", "t:2", "--tls", "--user", "alice:secret")
+    process = processes.serve(*words, "--set", "default.replication.factor=2", "--acl", "alice read topic t")
+    line = process.stdout.readline()
+    words_of_line, _, addresses = line.strip().partition(" on ")
+    trusted = words_of_line.partition("ssl.ca.location=")[2]
+    context = ssl.create_default_context(cafile=trusted)
+    for address in addresses.split(","):
+        port = int(address.rpartition(":")[2])
+        for password in (None, "wrong", "secret"):
+            plain = socket.create_connection(("localhost", port), timeout=30)
+            with context.wrap_socket(plain, server_hostname="localhost") as connected:
+                user = None if password is None else login.Login("alice", "PLAIN", OnePassword(password))
+                if password == "secret":
+                    login.try_login(connected, address, user)
+                    continue
+                with pytest.raises(Failure, match="wants a login" if password is None else "refuses the login"):
+                    login.try_login(connected, address, user)
+    process.terminate()
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "") and "unexpected-error" not in errors, errors
+
+
 def test_the_directory_of_one_broker_is_not_that_of_several(processes: Processes, tmp_path: Path) -> None:
     """The error names the directory."""
     first = processes.serve("--data", str(tmp_path))
@@ -206,8 +251,11 @@ def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processe
         (("--brokers", "three"), "--brokers three: must be a number"),
         (("--brokers", "0"), "--brokers 0: must be from 1 to 100"),
         (("--rack", "a"), "--rack a: there is one broker"),
-        (("--brokers", "2", "--user", "alice:secret"), "reach each other by a PLAINTEXT listener, and there is none"),
-        (("--brokers", "2", "--acl", "alice read topic orders"), "name it among super.users"),
+        (
+            ("--brokers", "2", "--controllers", "3", "--user", "alice:secret"),
+            "reach each other by a PLAINTEXT listener, and there is none",
+        ),
+        (("--brokers", "2", "--controllers", "3", "--acl", "alice read topic orders"), "name it among super.users"),
         (("--brokers", "2", "--control", "0"), "no --tenant, --control, --registry and --trace yet"),
     ],
 )

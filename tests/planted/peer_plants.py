@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 PEER = ("tests/server/test_peer.py",)
+LINKS = ("tests/server/test_local_links.py",)
 SECURITY = ("tests/server/test_peer_security.py",)
 EXCHANGES = ("tests/sasl/test_node_logins.py",)
 BROKERS = ("tests/simulation/test_brokers_world.py",)
@@ -121,6 +122,27 @@ PLANTS = (
         "if not nonce.startswith(self._nonce) or nonce == self._nonce:",
         "if nonce == self._nonce:",
         EXCHANGES,
+    ),
+    Plant(
+        "brokers of one process ask the authorizer about each other",
+        "server/local_links.py",
+        "allowed = could",
+        "",
+        LINKS,
+    ),
+    Plant(
+        "brokers of one process that all ask for logins look for a listener without them",
+        "server/cluster_settings.py",
+        "return index_between(settings, listening) is None or (",
+        "return (",
+        LINKS,
+    ),
+    Plant(
+        "brokers of one process come to each other where strangers may do what brokers do",
+        "server/cluster_settings.py",
+        "bool(settings.authorizer_class_name) and ANONYMOUS not in",
+        "bool(settings.authorizer_class_name) and ANONYMOUS in",
+        LINKS,
     ),
     Plant(
         "the high watermark of an answer that parts the logs counts as heard",

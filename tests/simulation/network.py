@@ -478,6 +478,9 @@ class Host:
     def connect(self, host, port):
         return self.network.connect(self.name, (host, port))
 
+    def pair(self):
+        return self.network.pair((self.name, 1), (self.name, 2))
+
     def connect_error(self, connecting):
         return connecting.pending_error()
 
