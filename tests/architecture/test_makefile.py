@@ -26,6 +26,7 @@ PARTS = {
         "logins",
         "atheris",
         "planted",
+        "seeds",
         "compat",
         "spark",
     ],

@@ -22,13 +22,6 @@ PLANTS = (
         REPLICA,
     ),
     Plant(
-        "a follower joins the ISR below the high watermark",
-        "log/replica.py",
-        "and offset >= self.high_watermark",
-        "",
-        REPLICA,
-    ),
-    Plant(
         "a broker of an earlier life joins the ISR",
         "log/replica.py",
         "and follower.broker_epoch in (UNKNOWN, alive_epoch)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 SEEDS = ("tests/simulation/test_replication_seeds.py",)
+REPLICA = ("tests/log/test_replica.py",)
 FOLLOWER = ("tests/log/test_follower.py",)
 LOG = ("tests/log/test_follower_log.py",)
 REASSIGNMENTS = ("tests/metadata/test_reassignments.py",)
@@ -20,9 +21,31 @@ FOUND_BY_SEEDS = (
     Plant(
         "what the leader alone has counts as committed",
         "log/replica.py",
-        "end_offset = follower.end_offset\nreturn self._rise(end_offset)",
-        "pass\nreturn self._rise(end_offset)",
+        "end_offset = follower.end_offset",
+        "pass",
         SEEDS,
+    ),
+    Plant(
+        "a follower begins by cutting its log to its high watermark",
+        "server/replica_fetchers.py",
+        "log.replica.opened(log.written_end_offset, log.high_watermark)\nfollowed.follower = Follower(",
+        "follower_log.truncate(log, log.high_watermark, self._broker.runtime.now_ms)\n"
+        "log.replica.opened(log.written_end_offset, log.high_watermark)\nfollowed.follower = Follower(",
+        SEEDS,
+    ),
+    Plant(
+        "a follower joins the ISR below the high watermark",
+        "log/replica.py",
+        "and offset >= self.high_watermark",
+        "",
+        REPLICA,
+    ),
+    Plant(
+        "the ISR shrinks in the leader's mind before the controller agrees",
+        "log/replica.py",
+        "self._proposed = isr\nself._look_at_isr()",
+        "self._proposed = isr\nself.isr = isr\nself._look_at_isr()",
+        REPLICA,
     ),
     Plant(
         "an answer to acks=all does not wait for followers",

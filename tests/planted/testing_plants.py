@@ -30,7 +30,7 @@ PLANTS = (
         "a record that is sent again stands at its last turn",
         "testing/deliveries.py",
         "turn = unresolved.popleft()",
-        "unresolved.popleft()\n                turn = self._turn\n                self._turn += 1",
+        "unresolved.popleft()\nturn = self._turn\nself._turn += 1",
         DELIVERIES,
     ),
     Plant(

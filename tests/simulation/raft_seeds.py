@@ -8,8 +8,6 @@ import argparse
 import importlib.abc
 import importlib.machinery
 import random
-import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -71,19 +69,12 @@ def _plant(name):
 def _try_all(only, limit):
     """Plant each bug; ends with 1 when one is not found."""
     from tests.planted.raft_plants import FOUND_BY_SEEDS
+    from tests.simulation.planted_seeds import summary, try_all
 
-    found = []
     plants = [each for each in FOUND_BY_SEEDS if only in each.name]
-    for plant in plants:
-        command = [sys.executable, "-m", __spec__.name, "--plant", plant.name, "--first", "0", "--seeds", str(limit)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        line = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
-        print(f"{plant.name}: {line}", flush=True)
-        if done.returncode == 1 and line.startswith("seed "):
-            found.append(int(line.split()[1]) + 1)
-    median, most = statistics.median(found or [0]), max(found or [0])
-    print(f"{len(found)} of {len(plants)} found, median {median:g} seeds, most {most}")
-    return 0 if len(found) == len(plants) else 1
+    found = try_all(__spec__.name, plants, limit)
+    print(summary(found, len(plants)))
+    return int(len(found) < len(plants))
 
 
 def main():

@@ -7,8 +7,6 @@ from __future__ import annotations
 import argparse
 import gc
 import random
-import statistics
-import subprocess
 import sys
 import time
 
@@ -47,20 +45,12 @@ def shrink(seed, without=()):
 def _try_all(only, limit):
     """Plant each bug; ends with 1 when one is not found."""
     from tests.planted.replication_plants import FOUND_BY_SEEDS
+    from tests.simulation.planted_seeds import summary, try_all
 
-    found = []
     plants = [each for each in FOUND_BY_SEEDS if only in each.name]
-    for plant in plants:
-        command = [sys.executable, "-m", __spec__.name, "--plant", plant.name, "--first", "0", "--seeds", str(limit)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        line = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
-        if done.returncode == 1 and line.startswith("seed "):
-            found.append(int(line.split()[1].rstrip(":")) + 1)
-            print(f"{found[-1]:>6}  {plant.name}: {line}", flush=True)
-        else:
-            print(f"     -  {plant.name}: {line}", flush=True)
-    print(f"{len(found)} of {len(plants)} found, median {statistics.median(found) if found else '-'} seeds")
-    return len(found) != len(plants)
+    found = try_all(__spec__.name, plants, limit)
+    print(summary(found, len(plants)))
+    return int(len(found) < len(plants))
 
 
 def _run_all(first, count, without):
