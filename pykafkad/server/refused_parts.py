@@ -39,7 +39,8 @@ PARTS: dict[str, Parts] = {
         ("topic", "topic"),
         ("partitions", "partitions"),
         ("partition", "partition_index"),
-        {"high_watermark": -1},
+        # As from a broker: librdkafka can't read an answer whose records are null.
+        {"high_watermark": -1, "aborted_transactions": None, "records": b""},
     ),
     "ListOffsets": _same("name", "partition_index"),
     "OffsetCommit": _same("name", "partition_index"),

@@ -70,6 +70,13 @@ def test_a_partition_is_refused_and_the_others_are_served(broker, client):
     assert count_new(broker) == 5
 
 
+def test_a_refused_fetch_has_no_records_as_from_a_broker(broker, client):
+    """Not null, which librdkafka can't read."""
+    with broker.faults.answer("Fetch", "OFFSET_OUT_OF_RANGE"):
+        row = fetch(client).responses[0].partitions[0]
+    assert (row.error_code, row.records, row.aborted_transactions) == (errors.OFFSET_OUT_OF_RANGE, b"", None)
+
+
 def test_other_topics_clients_versions_and_groups_pass(broker, client):
     """A fault is met by what it names and by nothing else."""
     broker.create_topic("others")
