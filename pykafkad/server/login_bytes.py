@@ -26,22 +26,25 @@ LARGE_TOKENS_BYTES = 8 * 1024 * 1024
 class LoginBytes:
     """The large frames that the strangers of one listener have announced, and not sent to the end."""
 
-    __slots__ = ("_taken", "buffers", "total")
+    __slots__ = ("_taken", "buffers", "sharers", "total")
 
     def __init__(self) -> None:
         self._taken: dict[str, dict[Connection, int]] = {}
         """Connection to bytes by the peer's address, oldest first."""
         self.total = 0
         """The bytes of all."""
+        self.sharers = 1
+        """Among so many clusters of the process `LARGE_TOKENS_BYTES` are shared out evenly."""
         self.buffers = ExactBuffers()
 
     def take(self, connection: Connection, size: int) -> None:
         """A frame of `size` bytes begins to come; end others if there is no room for it."""
-        while self._taken and self.total + size > LARGE_TOKENS_BYTES:
+        most_bytes = LARGE_TOKENS_BYTES // self.sharers
+        while self._taken and self.total + size > most_bytes:
             most = max(self._taken.values(), key=lambda each: sum(each.values()))
             oldest = next(iter(most))
             self.give_back(oldest)
-            oldest.close(f"more than {LARGE_TOKENS_BYTES} bytes of logins, and its address has most of them")
+            oldest.close(f"more than {most_bytes} bytes of logins, and its address has most of them")
         self._taken.setdefault(address_of(connection), {})[connection] = size
         self.total += size
 

@@ -152,6 +152,13 @@ class SocketServer:
         if are_own and self.tls_renewal is not None:
             self.tls_renewal.renew()
 
+    def share_out(self, sharers: int) -> None:
+        """What strangers may hold in all counts for so many clusters of the process: each has its share of it."""
+        for tls in self._tls.values():
+            tls.sharers = sharers
+        for logins in self.logins.values():
+            logins.bytes_taken.sharers = sharers
+
     def stop_listening(self) -> None:
         """Refuse new connections from now on."""
         for bound, _ in self._listeners:

@@ -419,11 +419,20 @@ class Tenants:
         tenant.due = self._clock.now()
         self._served[tenant.poller.fileno()] = tenant
         self._poller.register(tenant.poller.fileno(), READ)
+        self._share_out()
         tenant.began()
 
     def _let_go(self, tenant: Tenant) -> None:
         self._poller.unregister(tenant.poller.fileno())
         del self._served[tenant.poller.fileno()]
+        self._share_out()
+
+    def _share_out(self) -> None:
+        """Strangers hold no more of the process, however many tenants there are; those of one take nothing of the
+        others' share."""
+        for each in self._served.values():
+            if each.process.broker is not None:
+                each.process.broker.socket_server.share_out(len(self._served))
 
     def _take_place(self, tenant: Tenant) -> None:
         """It has stopped itself: by a way back to a snapshot, or because it cannot go on."""

@@ -41,6 +41,7 @@ class TlsEndpoint:
         "next_tick",
         "outgoing",
         "rules",
+        "sharers",
     )
 
     def __init__(self, context: ServerContext, rules: PrincipalRules | None, timeout_seconds: float) -> None:
@@ -49,6 +50,8 @@ class TlsEndpoint:
         self.context = context
         """The keys and the trust of connections from now on; those that live keep what they began with."""
         self.rules = rules
+        self.sharers = 1
+        """Among so many clusters of the process `HANDSHAKES_MAX` are shared out evenly."""
         self._timeout_seconds = timeout_seconds
         self.ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES))
         self.outgoing = ssl.MemoryBIO()
@@ -72,11 +75,12 @@ class TlsEndpoint:
 
     def secured(self, transport: TlsTransport, incoming: ssl.MemoryBIO) -> ssl.SSLObject:
         """The TLS side of a connection, whose handshake begins."""
-        if self._begun_count >= HANDSHAKES_MAX:
+        most_handshakes = max(1, HANDSHAKES_MAX // self.sharers)
+        if self._begun_count >= most_handshakes:
             most = max(self._begun.values(), key=len)
             oldest = next(iter(most))
             self.ended(oldest)
-            oldest.connection.close(f"more than {HANDSHAKES_MAX} TLS handshakes, and its address has most of them")
+            oldest.connection.close(f"more than {most_handshakes} TLS handshakes, and its address has most of them")
         self._begun.setdefault(_host(transport), {})[transport] = None
         self._begun_count += 1
         return self.context.wrap_bio(incoming, self.outgoing, server_side=True)

@@ -17,6 +17,28 @@ COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
     Plant(
+        "each tenant's strangers may hold what all may",
+        "server/login_bytes.py",
+        "LARGE_TOKENS_BYTES // self.sharers",
+        "LARGE_TOKENS_BYTES",
+        ("tests/testing/test_tenants.py",),
+    ),
+    Plant(
+        "who leaves takes the share with it",
+        "server/tenants.py",
+        """        del self._served[tenant.poller.fileno()]
+        self._share_out()""",
+        "        del self._served[tenant.poller.fileno()]",
+        ("tests/testing/test_tenants.py",),
+    ),
+    Plant(
+        "each tenant may have as many handshakes as all",
+        "server/tls_endpoint.py",
+        "max(1, HANDSHAKES_MAX // self.sharers)",
+        "HANDSHAKES_MAX",
+        ("tests/server/test_tls_transport.py",),
+    ),
+    Plant(
         "a command quotes what it does not know of a client's properties",
         "cli/client_properties.py",
         "commands do not know {name}; they know",
@@ -124,7 +146,7 @@ PLANTS = (
     Plant(
         "handshakes have no bound",
         "server/tls_endpoint.py",
-        "if self._begun_count >= HANDSHAKES_MAX:",
+        "if self._begun_count >= most_handshakes:",
         "if self._begun_count < 0:",
         TRANSPORT,
     ),

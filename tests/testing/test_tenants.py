@@ -16,6 +16,7 @@ import pytest
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import tenants as served
 from pykafkad.server.connection import FRAMES_PER_TURN
+from pykafkad.server.login_bytes import LARGE_TOKENS_BYTES
 from pykafkad.testing import Broker, Refused, Tenants
 from pykafkad.testing.waits import until
 from pykafkad.wire import messages
@@ -27,6 +28,7 @@ MANY = 60
 REQUESTS = 400
 SECONDS = 60
 PORTS = 20
+ANNOUNCED = 500_000
 
 
 @pytest.fixture
@@ -127,6 +129,57 @@ def test_the_same_user_has_another_password_and_other_rights(tenants: Tenants) -
         seen.append([each.name for each in client.answer(messages.MetadataRequest(topics=None), 9).topics])
         client.close()
     assert seen == [["orders"], []]
+
+
+def stranger(broker: Broker) -> socket.socket:
+    """A connection that has announced half a megabyte for its login, and sends no more."""
+    connected = socket.create_connection(address(broker), SECONDS)
+    connected.sendall(encoded(messages.SaslHandshakeRequest(mechanism="PLAIN"), 1))
+    take(connected)
+    connected.sendall(struct.pack(">i", ANNOUNCED) + bytes(100))
+    return connected
+
+
+def taken(tenants: Tenants, name: str) -> int:
+    """What the strangers of a tenant have announced."""
+    process = next(each.process for each in tenants.loop.tenants() if each.name == name)
+    assert process.broker is not None
+    return sum(logins.bytes_taken.total for logins in process.broker.socket_server.logins.values())
+
+
+def test_strangers_have_a_share_of_what_all_may_hold(tenants: Tenants) -> None:
+    """However many tenants there are, the process holds no more. Who is greedy at one ends strangers there, and none at
+    another; with fewer tenants each has more."""
+    users = {"alice": "secret"}
+    first, second = tenants.add("acme", users=users), tenants.add("other", users=users)
+    quiet = stranger(second)
+    fitting = LARGE_TOKENS_BYTES // 2 // ANNOUNCED
+    greedy = [stranger(first) for _ in range(fitting + 1)]
+    greedy[0].settimeout(SECONDS)
+    assert greedy[0].recv(1) == b""
+    until(lambda: taken(tenants, "acme"), lambda found: found == fitting * ANNOUNCED, "the share", SECONDS, str)
+    assert taken(tenants, "other") == ANNOUNCED
+    quiet.close()
+    tenants.remove("other")
+    greedy += [stranger(first) for _ in range(3)]
+    until(lambda: taken(tenants, "acme"), lambda found: found == (fitting + 3) * ANNOUNCED, "all", SECONDS, str)
+    for each in greedy:
+        each.close()
+
+
+def test_handshakes_are_shared_out_too(tenants: Tenants) -> None:
+    """At each listener with TLS."""
+    broker = tenants.add("acme", tls=True)
+    for count in (1, 2, 3):
+        if count > 1:
+            tenants.add(f"other-{count}")
+        found = [
+            endpoint.sharers
+            for each in tenants.loop.tenants()
+            if each.process.broker is not None
+            for endpoint in each.process.broker.socket_server._tls.values()
+        ]
+        assert found == [count] and broker.is_running
 
 
 # --- what befalls one -------------------------------------------------------------------------------------------------
