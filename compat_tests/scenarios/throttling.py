@@ -12,6 +12,7 @@ from compat_tests.scenarios.exchange import CLOSED, Connection, Exchange, part, 
 from compat_tests.scenarios.produce import KEPT, batch, to
 from compat_tests.scenarios.quotas import CONNECTIONS, CONSUMER, MUTATION, PRODUCER, REQUEST, entry
 from compat_tests.scenarios.registry import scenario
+from compat_tests.scenarios.share_groups import Group, Member
 
 MUTED_LOOK_SECONDS = 0.3
 MOST_CONNECTIONS = 300
@@ -122,6 +123,47 @@ def consumers(broker: Exchange) -> None:
     set_quotas(broker, connection, **{CONSUMER: None})
     fields["session_epoch"] = 2
     told(broker, "news after that", fetch(broker, connection, None, 11, **fields), 11)
+
+
+@scenario
+def share_consumers(broker: Exchange) -> None:
+    """A throttled ShareFetch has no records. They stay acquired: the member may release what it has never seen."""
+    group = Group(broker, "throttled-share")
+    broker.produce(group.topic, 0, bytes(large(20_000)))
+    member = Member(group).join()
+    member.connection.client_id = broker.name("share-consumer")
+
+    def ask(label: str, epoch: int, *back: Any, wait_ms: int = 10_000) -> None:
+        batches = [
+            part("ShareFetch", "AcknowledgementBatch", first_offset=first, last_offset=last, acknowledge_types=types)
+            for first, last, types in back
+        ]
+        row = part("ShareFetch", "FetchPartition", partition_index=0, acknowledgement_batches=batches)
+        topics = [part("ShareFetch", "FetchTopic", topic_id=group.topic_id, partitions=[row])]
+        answer = broker.quietly(
+            "ShareFetch",
+            2,
+            on=member.connection,
+            group_id=group.name,
+            member_id=member.member_id,
+            share_session_epoch=epoch,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=100,
+            batch_size=100,
+            topics=topics if back or not epoch else [],
+            forgotten_topics_data=[],
+        )
+        told(broker, label, answer, 2)
+
+    # As for consumers: too much for the quota, and a mute is below 2 s.
+    set_quotas(broker, member.connection, **{CONSUMER: 1700.0})
+    ask("what fits comes", 0)
+    ask("what does not is acquired, and does not come", 1, (0, 5, [1]))
+    set_quotas(broker, member.connection, **{CONSUMER: None})
+    ask("it is nobody else's to get", 2, wait_ms=300)
+    ask("until it is released", 3, (6, 6, [2]))
 
 
 @scenario

@@ -10,9 +10,11 @@ less than `min_bytes` to give, it waits up to `max_wait_ms`. It also waits for w
 Version 2 renews locks (KIP-1222) and acquires exactly `max_records` on request (KIP-1206); version 1 acquires whole
 batches.
 
-A delayed ShareFetch ends as soon as another request arrives on its connection; in Kafka that request waits. A member
-over its quota of bytes gets its records and is throttled after that; Kafka's answer is empty, and the records stay
-acquired.
+A delayed ShareFetch ends as soon as another request arrives on its connection; in Kafka that request waits.
+
+A member over a quota gets an answer without records, with the outcome of what it gave back, and is throttled
+(`server/quotas.py`). As in Kafka, the records that it would have got stay acquired until their lock runs out. An answer
+has no more than its quota lets through in all windows, except for one batch.
 
 Gaps: none.
 """
@@ -44,6 +46,11 @@ _READ_GROUP, _READ_TOPIC = RULES["ShareFetch"]
 _Topic = messages.ShareFetchResponse.ShareFetchableTopicResponse
 _Row = messages.ShareFetchResponse.PartitionData
 _BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
+
+# What counts for the quota of bytes besides the records.
+_HEAD_BYTES = 18
+_ROW_BYTES = 36
+_ACQUIRED_BYTES = 18
 
 
 def handle(ctx: Context, request: messages.ShareFetchRequest) -> object:
@@ -198,7 +205,8 @@ class ShareFetch:
 
     @property
     def _max_bytes(self) -> int:
-        return min(self.request.max_bytes, self._ctx.settings.fetch_max_bytes)
+        most, quota = min(self.request.max_bytes, self._ctx.settings.fetch_max_bytes), self._ctx.quota
+        return most if quota is None else min(most, quota.max_fetch_bytes)
 
     # Reading and acquiring.
 
@@ -290,7 +298,12 @@ class ShareFetch:
         ctx, request = self._ctx, self.request
         for partition, code in self._errors.items():
             rows[partition] = _row(partition[1], code)
-        told = rows if self._is_full else {key: row for key, row in rows.items() if self._has_news(key, row)}
+        if self._is_throttled(rows):
+            told: dict[Partition, _Row] = {}
+        elif self._is_full:
+            told = rows
+        else:
+            told = {key: row for key, row in rows.items() if self._tells(key, row)}
         for partition, (code, text) in self.acknowledgements.outcomes.items():
             row = told.get(partition)
             if row is None:
@@ -309,16 +322,32 @@ class ShareFetch:
         add_leaders(ctx, response, pairs, messages.ShareFetchResponse.LeaderIdAndEpoch)
         return response
 
+    def _is_throttled(self, rows: dict[Partition, _Row]) -> bool:
+        """Whether an answer with these rows is over a quota: it is empty then, and its session stays as it is."""
+        quota = self._ctx.quota
+        if quota is None:
+            return False
+        told = (row for partition, row in rows.items() if self._is_full or self._has_news(partition, row))
+        size_bytes = _HEAD_BYTES
+        for row in told:
+            size_bytes += _ROW_BYTES + len(row.records or b"") + _ACQUIRED_BYTES * len(row.acquired_records)
+        return quota.throttles_fetch(size_bytes)
+
     def _has_news(self, partition: Partition, row: Any) -> bool:
         """Whether a later answer of the session must contain the partition: it has records or an error, or is new."""
+        is_due = self._session.partitions.get(partition, True)
+        return is_due or bool(row.records) or row.error_code != errors.NONE
+
+    def _tells(self, partition: Partition, row: Any) -> bool:
+        """The same; the session knows then that it was told."""
+        has_news = self._has_news(partition, row)
         partitions = self._session.partitions
-        is_due = partitions.get(partition, True)
         if partition in partitions:
             partitions[partition] = row.error_code != errors.NONE
             if row.records:
                 # Partitions with records go to the end.
                 partitions[partition] = partitions.pop(partition)
-        return is_due or bool(row.records) or row.error_code != errors.NONE
+        return has_news
 
 
 def _row(index: int, code: int = errors.NONE) -> _Row:

@@ -1,9 +1,9 @@
 """The client quotas of one broker: what each request costs its client, and who is throttled for how long.
 
 Made with the first quota. A request over a quota is answered at once, with the throttle time in its answer, and its
-connection is muted for that time (KIP-219). A throttled Fetch is answered without records, and what it would have got
-does not count. The quota of the processor time counts the time between the decoding of a request and its answer, or
-the moment from which it waits.
+connection is muted for that time (KIP-219). A throttled Fetch or ShareFetch is answered without records, and what it
+would have got does not count. The quota of the processor time counts the time between the decoding of a request and its
+answer, or the moment from which it waits.
 
 Sessions that a quota may concern have fast paths that look at it first (`quota_fast_paths.py`). Clients without a quota
 are not measured; in Kafka, what they did counts if they get one within the windows."""
@@ -188,9 +188,8 @@ class RequestQuota:
             self._is_charged = True
             if message is not None:
                 throttle_ms = self._charge_time(now_ms)
-            if self._sent is not None and name != "Fetch":
-                size_bytes = self._size_bytes if name == "Produce" else _size_of_records(message)
-                throttle_ms = max(throttle_ms, self._sent.charge(size_bytes, now_ms))
+            if self._sent is not None and name == "Produce":
+                throttle_ms = max(throttle_ms, self._sent.charge(self._size_bytes, now_ms))
         if self.mutations is not None and name in _STRICT_SINCE:
             throttle_ms = max(throttle_ms, self.mutations.throttle_ms)
         if throttle_ms:
@@ -213,8 +212,3 @@ class RequestQuota:
 def user_of(principal: str) -> str:
     """The user whom the quotas name, as `alice` of the principal `User:alice`."""
     return principal.partition(":")[2]
-
-
-def _size_of_records(message: Any) -> int:
-    """The records in an answer to ShareFetch, which are given even if their member is throttled: they are acquired."""
-    return sum(len(row.records or b"") for topic in message.responses for row in topic.partitions)

@@ -230,15 +230,40 @@ def test_no_more_of_the_log_is_looked_at_than_can_be_acquired(world, share, monk
     assert seen == [101] and acquired(share.peer.answers[-1]) == [(0, 99, 1)]
 
 
-def test_a_member_over_its_quota_keeps_what_it_got(world, share):
-    """It is throttled after that: what it acquired would be locked for nobody."""
+def set_quota(world, *value):
+    change = messages.AlterClientQuotasRequest(entries=[entry({"client-id": "test"}, ("consumer_byte_rate", *value))])
+    assert world.connect().ask(change, 1, "admin").entries[0].error_code == errors.NONE
+
+
+def test_a_member_over_its_quota_gets_no_records(world, share):
+    """They stay acquired, until they are given back or the lock runs out. What was not given does not count."""
     share.produce(b"x" * 20_000)
-    change = messages.AlterClientQuotasRequest(entries=[entry({"client-id": "test"}, ("consumer_byte_rate", 1000.0))])
-    assert world.connect().ask(change, 1).entries[0].error_code == errors.NONE
-    share.fetch(max_wait_ms=100)
-    world.turn()
+    set_quota(world, 1000.0)
+    first_fetch(world, share, max_wait_ms=100)
     answer = share.peer.answers[-1]
-    assert acquired(answer) == [(0, 0, 1)] and answer.throttle_time_ms > 0
+    assert answer.error_code == errors.NONE and answer.responses == [] and answer.throttle_time_ms > 0
     assert share.peer.connection.muted
     world.advance(answer.throttle_time_ms / 1000 + 0.01)
     assert not share.peer.connection.muted
+    set_quota(world, None)
+    share.session = 1
+    answer = share.fetch(give_back={0: [(0, 0, [2])]})
+    assert acquired(answer) == [(0, 0, 2)] and answer.throttle_time_ms == 0
+
+
+def test_a_throttled_member_learns_what_became_of_what_it_gave_back(world, share):
+    share.produce(b"a")
+    first_fetch(world, share, max_wait_ms=100)
+    share.session = 1
+    share.produce(b"x" * 20_000)
+    set_quota(world, 1000.0)
+    answer = share.fetch(give_back={0: [(0, 0, [1])]})
+    assert codes(answer) == {0: "NONE"} and acquired(answer) == [] and answer.throttle_time_ms > 0
+
+
+def test_an_answer_has_no_more_than_the_quota_lets_through(world, share):
+    """As for Fetch: more would be throttled each time."""
+    for _ in range(4):
+        share.produce(b"x" * 6_000)
+    set_quota(world, 1000.0)
+    assert acquired(first_fetch(world, share, max_wait_ms=100)) == [(0, 0, 1)]

@@ -105,6 +105,20 @@ PLANTS = (
         BROKER,
     ),
     Plant(
+        "a throttled share fetch gives its records",
+        "handlers/share_fetch.py",
+        "if self._is_throttled(rows):",
+        "if self._is_throttled(rows) and not rows:",
+        ("tests/handlers/test_share_fetch.py",),
+    ),
+    Plant(
+        "a share fetch takes more than its quota ever lets through",
+        "handlers/share_fetch.py",
+        "return most if quota is None else min(most, quota.max_fetch_bytes)",
+        "return most",
+        ("tests/handlers/test_share_fetch.py",),
+    ),
+    Plant(
         "a throttled fetch begins a session",
         "handlers/fetch.py",
         "self._ctx.fetch_sessions.remove(session.id)\nsession = None",
