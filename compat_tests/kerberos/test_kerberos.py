@@ -1,7 +1,9 @@
-"""Logins by GSSAPI: token by token beside a real Kafka with the same keytab, by Java's clients and by kafka-python.
+"""Logins by GSSAPI: token by token beside a real Kafka with the same keytab, by Java's clients, kafka-python, aiokafka
+and pykafkad's commands.
 
 librdkafka is not among them: the wheels of confluent-kafka are built without GSSAPI. Both brokers have the listeners
-PLAINTEXT; GUARDED with the usual rule for names; RULED with rules of its own; and NAMELESS, whose rules fit nobody.
+PLAINTEXT; GUARDED with the usual rule for names, and ENCRYPTED, the same by TLS; RULED with rules of its own; and
+NAMELESS, whose rules fit nobody.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from compat_tests.java_tools import JAVA_OPTIONS
 from compat_tests.kerberos.kdc import REALM, SERVICE, Kdc, program
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.sasl.kerberos_settings import LOGIN_MODULE
+from tests import certificates
 from tests.sasl.kerberos_rules import CASES, INVALID
 
 LIMIT_SECONDS = 120
@@ -35,6 +38,9 @@ RULES = {
     "RULED": "RULE:[2:$1-$2](billing-.*)s/-.*/-service/U,RULE:[1:$1]s/^/user-/",
     "NAMELESS": "RULE:[1:$1](nobody)",
 }
+ENCRYPTED = "ENCRYPTED"
+LISTENERS = {**RULES, ENCRYPTED: "DEFAULT"}
+CLIENTS_AT = ("GUARDED", ENCRYPTED)
 
 
 def _principal(name: str) -> str:
@@ -55,6 +61,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
         made.add(SERVICE, made.directory / "broker.keytab")
         for name in CLIENTS:
             made.add(_principal(name), made.directory / "clients.keytab")
+        (made.directory / "ca.pem").write_text(certificates.authority().pem)
         yield made
     finally:
         made.close()
@@ -64,7 +71,7 @@ class Guarded:
     """A broker with listeners that ask for tickets."""
 
     def __init__(self, name: str, jars: Path, directory: Path, kdc: Kdc) -> None:
-        ports = {listener: free_port() for listener in ("PLAINTEXT", *RULES)}
+        ports = {listener: free_port() for listener in ("PLAINTEXT", *LISTENERS)}
         controller = free_port()
         self.bootstraps = {listener: f"localhost:{port}" for listener, port in ports.items()}
         listeners = ",".join(f"{listener}://{address}" for listener, address in self.bootstraps.items())
@@ -76,14 +83,15 @@ class Guarded:
             "listeners": listeners,
             "advertised.listeners": listeners,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-            + ",".join(f"{listener}:SASL_PLAINTEXT" for listener in RULES),
+            + ",".join(f"{each}:SASL_{'SSL' if each == ENCRYPTED else 'PLAINTEXT'}" for each in LISTENERS),
             "sasl.enabled.mechanisms": "GSSAPI",
             "sasl.kerberos.service.name": "kafka",
             "authorizer.class.name": STANDARD_AUTHORIZER,
             "super.users": "User:ANONYMOUS;User:alice;User:user-alice;User:BILLING-SERVICE",
             "connections.max.reauth.ms": "60000",
+            **{name: text.replace("\n", "\\n") for name, text in certificates.settings().items()},
         }
-        for listener, rules in RULES.items():
+        for listener, rules in LISTENERS.items():
             prefix = f"listener.name.{listener.lower()}"
             settings[f"{prefix}.gssapi.sasl.jaas.config"] = module
             settings[f"{prefix}.sasl.kerberos.principal.to.local.rules"] = rules
@@ -207,44 +215,62 @@ def test_names_are_kafkas(kafka_jars: Path, tmp_path: Path) -> None:
     assert [(line, each) for line, each in zip(lines, told, strict=True)] == list(zip(lines, expected, strict=True))
 
 
-def test_java(kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, kafka_jars: Path, tmp_path: Path) -> None:
+def _words(kdc: Kdc, listener: str) -> list[str]:
+    """Options of client-config for a listener."""
+    words = ["--keytab", str(kdc.directory / "clients.keytab"), "--user", _principal("alice"), "--mechanism", "gssapi"]
+    return words if listener != ENCRYPTED else [*words, "--tls", str(kdc.directory / "ca.pem")]
+
+
+@pytest.mark.parametrize("listener", CLIENTS_AT)
+def test_java(
+    kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, kafka_jars: Path, tmp_path: Path, listener: str
+) -> None:
     """A tool of Kafka's, with the lines of client-config."""
     guarded: Guarded = request.getfixturevalue(kerberos_name)
-    words = ["--keytab", str(kdc.directory / "clients.keytab"), "--user", _principal("alice"), "--mechanism", "gssapi"]
-    lines = _python(
-        kdc, "-m", "pykafkad", "client-config", "--for", "java", "-b", guarded.bootstraps["GUARDED"], *words
-    )
-    (tmp_path / "client.properties").write_text(lines)
+    bootstrap, topic = guarded.bootstraps[listener], f"by-java-{listener}"
+    command = ["-m", "pykafkad", "client-config", "--for", "java", "-b", bootstrap, *_words(kdc, listener)]
+    (tmp_path / "client.properties").write_text(_python(kdc, *command))
     command = ["java", *JAVA_OPTIONS, f"-Djava.security.krb5.conf={kdc.configuration}", "-cp", f"{kafka_jars}/*"]
-    command += ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", guarded.bootstraps["GUARDED"]]
-    command += ["--command-config", str(tmp_path / "client.properties"), "--create", "--topic", "by-java"]
+    command += ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", bootstrap, "--create", "--topic", topic]
+    command += ["--command-config", str(tmp_path / "client.properties")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
-    assert "Created topic by-java" in done.stdout, done.stdout + done.stderr
+    assert f"Created topic {topic}" in done.stdout, done.stdout + done.stderr
 
 
 THERE_AND_BACK = """
-import sys
+import ssl, sys
 from compat_tests import there_and_back
-from pykafkad.cli.client_options import Access, of
-options = of("kafka-python", Access(None, sys.argv[2], None, "GSSAPI"))
-there_and_back.by_kafka_python("by-python", {"bootstrap_servers": sys.argv[1], **options})
+from pykafkad.cli.client_options import Access, Trust, of
+client, bootstrap, user, ca_file = sys.argv[1:]
+options = of(client, Access(ca_file or None, user, None, "GSSAPI"))
+options = {name: ssl.create_default_context(cafile=value.ca_file) if isinstance(value, Trust) else value
+           for name, value in options.items()}
+topic = f"by-{client}-{bool(ca_file)}"
+by = {"kafka-python": there_and_back.by_kafka_python, "aiokafka": there_and_back.by_aiokafka}[client]
+by(topic, {"bootstrap_servers": bootstrap, **options})
 """
 
 
-def test_kafka_python(kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest) -> None:
-    """A record there and back; its library finds the keytab in KRB5_CLIENT_KTNAME."""
+@pytest.mark.parametrize("listener", CLIENTS_AT)
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+def test_python(kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, client: str, listener: str) -> None:
+    """A record there and back; the library finds the keytab in KRB5_CLIENT_KTNAME."""
     guarded: Guarded = request.getfixturevalue(kerberos_name)
-    _python(kdc, "-c", THERE_AND_BACK, guarded.bootstraps["GUARDED"], _principal("alice"))
+    ca_file = str(kdc.directory / "ca.pem") if listener == ENCRYPTED else ""
+    _python(kdc, "-c", THERE_AND_BACK, client, guarded.bootstraps[listener], _principal("alice"), ca_file)
 
 
-@pytest.mark.parametrize("client", ["java", "librdkafka"])
-def test_commands(kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, tmp_path: Path, client: str) -> None:
+@pytest.mark.parametrize(("client", "listener"), [("java", ENCRYPTED), ("librdkafka", "GUARDED")])
+def test_commands(
+    kdc: Kdc, kerberos_name: str, request: pytest.FixtureRequest, tmp_path: Path, client: str, listener: str
+) -> None:
     """pykafkad's own, with the lines of client-config; a keytab without the key is told in one sentence."""
     guarded: Guarded = request.getfixturevalue(kerberos_name)
     keytab, file = str(kdc.directory / "clients.keytab"), tmp_path / "client.properties"
-    words = ["--for", client, "--keytab", keytab, "--user", _principal("alice"), "--mechanism", "gssapi"]
-    file.write_text(_python(kdc, "-m", "pykafkad", "client-config", "-b", guarded.bootstraps["GUARDED"], *words))
-    command = ["-m", "pykafkad", "topics", "-b", guarded.bootstraps["GUARDED"], "--client-config", str(file)]
+    bootstrap = guarded.bootstraps[listener]
+    words = ["--for", client, "-b", bootstrap, *_words(kdc, listener)]
+    file.write_text(_python(kdc, "-m", "pykafkad", "client-config", *words))
+    command = ["-m", "pykafkad", "topics", "-b", bootstrap, "--client-config", str(file)]
     _python(kdc, *command, "create", f"by-commands-{client}")
     assert f"by-commands-{client}" in _python(kdc, *command, "list")
     file.write_text(file.read_text().replace(keytab, str(tmp_path / "nothing")))
