@@ -36,6 +36,8 @@ OLDER_BROKERS = {
     "3.9.1": "org.slf4j:slf4j-reload4j:1.7.36",
     "4.0.1": "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3",
 }
+FLINK_VERSION = "2.3.0"
+SLF4J = ("org.slf4j:slf4j-api:1.7.36", "org.slf4j:slf4j-nop:1.7.36")
 # Maven's own repository keeps the files that were downloaded before a network failure.
 ATTEMPTS = 3
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -75,6 +77,14 @@ def fetch_older_broker(version: str) -> Path:
     directory = cache_directory() / f"kafka-broker-{version}" / "libs"
     artefacts = (f"org.apache.kafka:kafka_2.13:{version}", OLDER_BROKERS[version])
     return _fetch(directory, f"Kafka {version}", _pom(artefacts), "kafka_2.13-*.jar")
+
+
+def fetch_registry_client() -> Path:
+    """Download Confluent's Java client of a schema registry as Flink's jar has it (23 MB): Confluent's own jars are not
+    on Maven Central."""
+    directory = cache_directory() / f"flink-registry-{FLINK_VERSION}" / "libs"
+    flink = f"org.apache.flink:flink-sql-avro-confluent-registry:{FLINK_VERSION}"
+    return _fetch(directory, "a Java client of a schema registry", _pom((flink, *SLF4J)), "flink-sql-avro-*.jar")
 
 
 def _fetch(directory: Path, what: str, pom: str, expected: str) -> Path:
