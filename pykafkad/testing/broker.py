@@ -86,7 +86,7 @@ class Broker(Operations):
             racks=tuple(racks),
         )
         if brokers != 1:
-            _check_several(options, is_guarded=bool(tls or users or acls), has_control=control)
+            _check_several(options, has_control=control)
         if tls or users or acls:
             from pykafkad.testing import guard
 
@@ -98,7 +98,7 @@ class Broker(Operations):
         if brokers != 1:
             from pykafkad.testing.cluster_client import ClusterWireClient
 
-            self._asked = ClusterWireClient(lambda: self.bootstrap)
+            self._asked = ClusterWireClient(lambda: self._running.control)
         self._control: ControlServer | None = None
         if control:
             from pykafkad.control.server import ControlServer
@@ -242,9 +242,9 @@ def _topics(given: Topics) -> dict[str, Topic | None]:
     return {name: count if isinstance(count, Topic) else Topic(count) for name, count in given.items()}
 
 
-def _check_several(options: Options, *, is_guarded: bool, has_control: bool) -> None:
+def _check_several(options: Options, *, has_control: bool) -> None:
     """Raises ValueError for what several brokers cannot be or have."""
     if not 1 <= options.brokers <= MAX_BROKERS:
         raise ValueError(f"brokers: {options.brokers} is not from 1 to {MAX_BROKERS}")
-    if is_guarded or has_control:
-        raise ValueError("brokers: several brokers have no tls, users, acls and no control API yet")
+    if has_control:
+        raise ValueError("brokers: several brokers have no control API yet")

@@ -106,7 +106,7 @@ class ChildBroker:
 
     def connect(self) -> socket:
         """See `EmbeddedBroker.connect`."""
-        return connected(self.control)
+        return connected(self.control.partition(",")[0])
 
     def reset(self) -> None:
         """See `EmbeddedBroker.reset`."""

@@ -157,7 +157,7 @@ class EmbeddedBroker(BrokerLoop):
 
     def connect(self) -> socket:
         """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
-        return connected(self.control)
+        return connected(self.control.partition(",")[0])
 
     def close(self) -> None:
         """Stop it, and wait until its port is free. Raises what has ended its loop, if anything has."""

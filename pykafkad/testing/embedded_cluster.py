@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.server import cluster_settings
@@ -30,18 +30,28 @@ class EmbeddedCluster(EmbeddedBroker):
         ports = options.ports or [options.port + index if options.port else 0 for index in range(options.brokers)]
         return Cluster(
             cluster_settings.of_controller(settings, members),
-            [
-                (each, [Listener("PLAINTEXT", options.host, port)])
-                for each, port in zip(members, ports, strict=True)
-            ],
+            list(zip(members, self._listeners(options, ports), strict=True)),
             clock=self.clock,
             disk=self._disk,
             logs=node_logs,
-        )  # fmt: skip
+        )
 
-    def _find_addresses(self, process: Process) -> None:
-        self.bootstrap = ",".join(address_of(each) for each in process.listeners)
-        self.control = self.bootstrap.partition(",")[0]
+    @staticmethod
+    def _listeners(options: Options, ports: Sequence[int]) -> list[list[Listener]]:
+        """Those of each broker: that for clients, and if they are guarded the test's own."""
+        if options.guard is None:
+            return [[Listener("PLAINTEXT", options.host, port)] for port in ports]
+        control_ports = options.control_ports or [0] * len(ports)
+        return [
+            options.guard.listeners(options.host, port, control_port)
+            for port, control_port in zip(ports, control_ports, strict=True)
+        ]
+
+    def _find_addresses(self, process: Cluster) -> None:  # type: ignore[override]
+        """Of all brokers, with commas between them."""
+        listening = [each.listeners for each in process.members.values()]
+        self.bootstrap = ",".join(address_of(each[0]) for each in listening)
+        self.control = ",".join(address_of(each[-1]) for each in listening)
 
     def _drop(self) -> None:
         for node_id, member in self._process.members.items():

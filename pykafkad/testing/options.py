@@ -32,7 +32,8 @@ SETTINGS = {
 
 class Options(NamedTuple):
     """What a broker's process needs to know; every value can be written as JSON. `data` is None for data in memory, at
-    most `memory_bytes`. `ports` are those of several brokers that were there before."""
+    most `memory_bytes`. `ports` are those of several brokers that were there before, and `control_ports` those of their
+    listeners for the test's own requests."""
 
     settings: Mapping[str, str] = MappingProxyType({})
     host: str = "127.0.0.1"
@@ -45,6 +46,7 @@ class Options(NamedTuple):
     brokers: int = 1
     racks: Sequence[str] = ()
     ports: Sequence[int] = ()
+    control_ports: Sequence[int] = ()
 
     def listeners(self) -> list[Listener]:
         """Those that the broker binds: that for clients, and if it is guarded the test's own."""
@@ -67,7 +69,10 @@ class Options(NamedTuple):
     def at(self, bootstrap: str, control: str) -> Options:
         """The same, at the ports of these addresses."""
         if self.brokers > 1:
-            return self._replace(ports=[int(each.rpartition(":")[2]) for each in bootstrap.split(",")])
+            ports, control_ports = (
+                [int(each.rpartition(":")[2]) for each in addresses.split(",")] for addresses in (bootstrap, control)
+            )
+            return self._replace(ports=ports, control_ports=control_ports)
         return self._replace(port=int(bootstrap.rpartition(":")[2]), control_port=int(control.rpartition(":")[2]))
 
     @property

@@ -6,6 +6,8 @@ import socket
 
 import pytest
 
+from pykafkad.cli import login
+from pykafkad.cli.output import Failure
 from pykafkad.testing import Broker, Refused, Topic
 from pykafkad.testing.wire_client import WireClient
 
@@ -136,9 +138,62 @@ def test_brokers_have_racks():
         assert [(row.node_id, row.rack) for row in rows] == [(1, "a"), (2, "b"), (3, "a"), (4, "b")]
 
 
+class OnePassword:
+    """A login of one token."""
+
+    def __init__(self, password):
+        self._token = f"\0alice\0{password}".encode()
+
+    def auth_bytes(self):
+        token, self._token = self._token, None
+        return token
+
+    def receive(self, auth_bytes):
+        """PLAIN answers nothing."""
+
+    def is_done(self):
+        return self._token is None
+
+
+def log_in(broker, address, password):
+    """As a client logs in at one of the brokers; raises `Failure` where it does not take it."""
+    trusted = broker.client_config("aiokafka", user="alice", mechanism="PLAIN")["ssl_context"]
+    user = None if password is None else login.Login("alice", "PLAIN", OnePassword(password))
+    host, port = address.split(":")
+    with trusted.wrap_socket(socket.create_connection((host, int(port)), 30), server_hostname=host) as connected:
+        login.try_login(connected, address, user)
+
+
+@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
+def test_all_of_them_ask_for_tls_and_a_login(own_process):
+    """The test's own calls need none, and the brokers replicate all the same, also after a restart."""
+    with Broker(
+        brokers=3,
+        topics={"t": 3},
+        settings={"default.replication.factor": 3, "min.insync.replicas": 2},
+        tls=True,
+        users={"alice": "secret"},
+        acls=["alice read topic t"],
+        own_process=own_process,
+    ) as broker:
+        before = addresses(broker)
+        for address in before:
+            log_in(broker, address, "secret")
+            with pytest.raises(Failure, match="wants a login"):
+                log_in(broker, address, None)
+            with pytest.raises(Failure, match="refuses the login"):
+                log_in(broker, address, "wrong")
+        broker.produce("t", "a", "b", "c")
+        broker.stop_broker(2)
+        broker.produce("t", "d")
+        broker.start_broker(2)
+        broker.restart()
+        assert addresses(broker) == before
+        log_in(broker, before[1], "secret")
+        assert sorted(each.value for each in broker.records("t")) == [b"a", b"b", b"c", b"d"]
+
+
 def test_what_several_brokers_do_not_have_yet():
-    with pytest.raises(ValueError, match="no tls, users"):
-        Broker(brokers=2, users={"alice": "secret"})
     with pytest.raises(ValueError, match="no control API"):
         Broker(brokers=2, control=True)
     with pytest.raises(ValueError, match="0 is not from 1 to 100"):
