@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
         "move": cluster_moves.move,
         "elect": cluster_moves.elect,
         "drain": cluster_moves.drain,
+        "balance": cluster_moves.balance,
         "undrain": cluster_moves.undrain,
     }[options.action](options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pykafkad.cli import client, cluster_state, drain_plan
+from pykafkad.cli import balance_plan, client, cluster_state, drain_plan
 from pykafkad.cli.output import Failure, print_error, print_table
 from pykafkad.errors import ELECTION_NOT_NEEDED, name as error_name
 
@@ -28,7 +28,7 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def add_actions(add: Callable[..., argparse.ArgumentParser]) -> tuple[argparse.ArgumentParser, ...]:
-    """The actions `move`, `elect`, `drain` and `undrain`."""
+    """The actions `move`, `elect`, `drain`, `balance` and `undrain`."""
     move = add("move", help="move partitions to other brokers, or give them more or fewer replicas")
     move.add_argument("targets", nargs="+", metavar="TOPIC[:PARTITION]", help="a topic, or one of its partitions")
     where = move.add_mutually_exclusive_group(required=True)
@@ -56,9 +56,15 @@ def add_actions(add: Callable[..., argparse.ArgumentParser]) -> tuple[argparse.A
         "--at-once", type=client.count, default=AT_ONCE, metavar="N", help=f"partitions at a time (default: {AT_ONCE})"
     )
     _add_waiting(drain)
+    balance = add("balance", help="move replicas so that every broker has, and leads, as many as the others")
+    balance.add_argument("--dry-run", action="store_true", help="only print what would move")
+    balance.add_argument(
+        "--at-once", type=client.count, default=AT_ONCE, metavar="N", help=f"partitions at a time (default: {AT_ONCE})"
+    )
+    _add_waiting(balance)
     undrain = add("undrain", help="let a broker that was drained take new replicas again")
     undrain.add_argument("broker", type=int, metavar="BROKER", help="its node id")
-    return move, elect, drain, undrain
+    return move, elect, drain, balance, undrain
 
 
 def _add_waiting(action: argparse.ArgumentParser, option: str = "", text: str = "") -> None:
@@ -231,41 +237,42 @@ def _progress(sentence: str) -> None:
 
 def elect(options: argparse.Namespace) -> int:
     """Elects leaders; the exit code is 1 when that failed for a partition."""
-    from kafka.protocol.admin import ElectLeadersRequest as Request
-
     if options.unclean and not options.targets:
         raise Failure("--unclean loses the records that the new leader does not have: name the topics", 2)
     with client.admin(options) as admin:
-        asked: dict[str, list[int]] = {}
-        for topic, indexes, _ in _targets(admin, options):
-            asked.setdefault(topic, []).extend(index for index in indexes if index not in asked.get(topic, ()))
-        request = Request(
-            election_type=_UNCLEAN if options.unclean else _PREFERRED,
-            topic_partitions=[Request.TopicPartitions(topic=name, partitions=rows) for name, rows in asked.items()]
-            if asked
-            else None,
-            timeout_ms=client.TIMEOUT_MS,
-            min_version=1,
-        )
-        answer = _ask_controller(admin, request)
-    results = {
-        (topic.topic, row.partition_id): row
-        for topic in answer.replica_election_results
-        for row in topic.partition_result
-    }
+        places = [(topic, index) for topic, indexes, _ in _targets(admin, options) for index in indexes]
+        results = _elect(admin, places, is_unclean=options.unclean)
     rows = [
-        (*place, "not needed" if row.error_code else "elected")
-        for place, row in sorted(results.items())
-        if row.error_code in (0, ELECTION_NOT_NEEDED)
+        (*place, "not needed" if code else "elected")
+        for place, (code, _) in results.items()
+        if code in (0, ELECTION_NOT_NEEDED)
     ]
     print_table(("topic", "partition", "result"), rows, as_json=options.json)
-    refused = {
-        place: _reason(row.error_code, row.error_message)
-        for place, row in sorted(results.items())
-        if row.error_code not in (0, ELECTION_NOT_NEEDED)
-    }
+    refused = {place: reason for place, (code, reason) in results.items() if code not in (0, ELECTION_NOT_NEEDED)}
     _print_refused(refused)
     return 1 if refused else 0
+
+
+def _elect(admin: Any, places: Iterable[Place], *, is_unclean: bool = False) -> dict[Place, tuple[int, str]]:
+    """Has the controller elect leaders of some partitions, or of all without any; error code and reason of each."""
+    from kafka.protocol.admin import ElectLeadersRequest as Request
+
+    asked: dict[str, set[int]] = {}
+    for topic, index in places:
+        asked.setdefault(topic, set()).add(index)
+    topics = [Request.TopicPartitions(topic=name, partitions=sorted(indexes)) for name, indexes in asked.items()]
+    request = Request(
+        election_type=_UNCLEAN if is_unclean else _PREFERRED,
+        topic_partitions=topics or None,
+        timeout_ms=client.TIMEOUT_MS,
+        min_version=1,
+    )
+    answer = _ask_controller(admin, request)
+    return {
+        (topic.topic, row.partition_id): (row.error_code, _reason(row.error_code, row.error_message))
+        for topic in sorted(answer.replica_election_results, key=lambda topic: topic.topic)
+        for row in sorted(topic.partition_result, key=lambda row: row.partition_id)
+    }
 
 
 # ---- drain
@@ -311,16 +318,45 @@ def _plan(admin: Any, broker: int) -> tuple[drain_plan.Plan, Broker]:
 
 
 def _drain_once(admin: Any, options: argparse.Namespace, plan: drain_plan.Plan) -> None:
-    """Moves some partitions after the other; what leaves already is waited for too."""
-    places = list(plan.replicas)
+    """Moves what the plan has; what leaves already is waited for too."""
+    _move_all(admin, options, plan.replicas)
+    _wait_for_others(admin, plan.leaving, options.timeout)
+
+
+def _move_all(admin: Any, options: argparse.Namespace, replicas: Mapping[Place, list[int]]) -> None:
+    """Moves some partitions after the other."""
+    places = list(replicas)
     for first in range(0, len(places), options.at_once):
-        some = {place: plan.replicas[place] for place in places[first : first + options.at_once]}
+        some = {place: replicas[place] for place in places[first : first + options.at_once]}
         refused = reassign(admin, some)
+        wait(
+            admin,
+            {place: each for place, each in some.items() if place not in refused},
+            options.timeout,
+            first,
+            len(places),
+        )
         if refused:
             _print_refused(refused)
-            raise Failure(f"broker {options.broker} is not drained: {len(refused)} partitions were refused")
-        wait(admin, some, options.timeout, first, len(places))
-    _wait_for_others(admin, plan.leaving, options.timeout)
+            raise Failure(
+                f"{len(refused)} partitions were refused; {len(places) - first - len(some)} were not asked for"
+            )
+
+
+def balance(options: argparse.Namespace) -> int:
+    """Moves replicas from brokers with more to brokers with less."""
+    with client.admin(options) as admin:
+        cluster = admin.describe_cluster()
+        partitions = cluster_state.partitions(admin.describe_topics())
+        known = cluster_state.brokers(cluster, partitions)
+        replicas = balance_plan.plan(known, partitions, cluster_state.moves(admin), _cordoned(admin, known))
+        if not options.dry_run:
+            _move_all(admin, options, replicas)
+            # Those that stay where they are may have another leader than the preferred one too.
+            _elect(admin, ())
+    rows = [(*place, each) for place, each in sorted(replicas.items())]
+    print_table(("topic", "partition", "replicas"), rows, as_json=options.json)
+    return 0
 
 
 def _wait_for_others(admin: Any, places: Collection[Place], timeout_seconds: float) -> None:
@@ -340,7 +376,7 @@ def undrain(options: argparse.Namespace) -> int:
         _check(cluster_state.brokers(admin.describe_cluster()), [options.broker])
         if reason := _set_cordoned(admin, options.broker, None):
             raise Failure(f"broker {options.broker}: {reason}")
-    _progress(f"broker {options.broker} takes new replicas; `pykafkad cluster move` gives it others")
+    _progress(f"broker {options.broker} takes new replicas; `pykafkad cluster balance` gives it some of the others'")
     return 0
 
 

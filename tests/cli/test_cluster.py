@@ -192,6 +192,19 @@ def test_drain(brokers: Broker, run: Run, capsys: pytest.CaptureFixture[str]) ->
     assert run("drain", "3")[0] == ""
 
 
+def test_balance(run: Run) -> None:
+    """Nothing is to be done; and after one broker has taken nothing for a while, it gets its share."""
+    run("move", "orders", "--to", "1,2,3", "--wait")
+    dry = run("balance", "--dry-run")[0]
+    assert replicas(run) == [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 2
+    assert run("balance", "--at-once", "2")[0] == dry
+    found = described(run)
+    assert sorted(row["replicas"] for row in found["brokers"]) == [4, 4, 5, 5]
+    assert sorted(row["leaders"] for row in found["brokers"]) == [1, 1, 2, 2]
+    assert found["counts"]["not_led_by_preferred"] == 0
+    assert run("balance")[0] == ""
+
+
 def test_status_names_a_broker_that_is_away(brokers: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     """And where the others are."""
     first, second, *_ = brokers.bootstrap.split(",")

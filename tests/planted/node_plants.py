@@ -368,4 +368,18 @@ PLANTS = (
         "len(partition.replicas)",
         ("tests/cli/test_cluster_state.py",),
     ),
+    Plant(
+        "a balance gives up a rack",
+        "cli/balance_plan.py",
+        "if self._keeps_racks(place, giver, taker):",
+        "if True:",
+        ("tests/cli/test_balance_plan.py",),
+    ),
+    Plant(
+        "a balance leaves the preferred leaders where they are",
+        "cli/balance_plan.py",
+        "made.alternate()",
+        "pass",
+        ("tests/cli/test_balance_plan.py",),
+    ),
 )
