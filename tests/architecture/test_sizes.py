@@ -127,7 +127,7 @@ def test_top_level_of_the_project() -> None:
     top = {line.split("/")[0] for line in listed.stdout.splitlines()}
     known = {
         ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "compat_tests",
-        "conftest.py", "docs", "pykafkad",
+        "conftest.py", "docs", "examples", "pykafkad",
         "pyproject.toml", "requirements", "spark_it", "tests",
     }  # fmt: skip
     assert top <= known, sorted(top - known)
