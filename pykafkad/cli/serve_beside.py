@@ -44,6 +44,7 @@ class Beside:
         self.clock = self._broker.clock
         """The broker's, which the control API moves."""
         self.began = self._broker.began
+        self.ended = self._broker.ended
 
     def start(self, settings: Settings, topics: list[tuple[str, int]]) -> None:
         """Serve; `topics` (name, partitions) are there again after a reset. Without a broker requests are refused as

@@ -22,15 +22,17 @@ from pykafkad.settings import sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
+
+    from pykafkad.cli.serve_beside import Beside
 
     Result = TypeVar("Result")
 
 _PREFIXED = ("topic", "user", "acl")
 """Options that say which tenant they are about."""
 
-_SHARED = ("memory", "tls", "properties")
+_SHARED = ("memory", "tls", "properties", "control")
 """Options that hold for each tenant as they are."""
 
 _INSTEAD = {
@@ -38,8 +40,7 @@ _INSTEAD = {
     "listen": "give each tenant its address: --tenant NAME=HOST:PORT",
     "trace": "it would show all tenants",
     "audit": "give each tenant a file: --set NAME:pykafkad.audit.file=FILE",
-    "control": "it controls one cluster",
-    "control_token": "it is that of one cluster",
+    "control_token": "the control API of each tenant has a token of its own, in the readiness line",
     "registry": "it keeps the schemas of one cluster",
     "brokers": "a tenant has one",
     "processes": "a tenant has one broker, in this process",
@@ -60,23 +61,29 @@ def serve(options: Options) -> int:
     them cannot start, with its name in the text."""
     ready_file = serve_files.ready_file(options.ready_file)
     made: dict[str, Prepared] = {}
+    controls: dict[str, Beside] = {}
     tenants: Tenants | None = None
     try:
         for name, each in split(options).items():
             made[name] = _named(name, Prepared, each)
+            if each.control is not None:
+                from pykafkad.cli import serve_beside
+
+                controls[name] = _named(name, serve_beside.Beside, each, made[name].properties)
         write, level = standard_error(), process_logs().level
         tenants = Tenants(lambda name: Logs(level, TenantSink(name, write)), process_logs())
         run.obey_signals(lambda: tenants)
         Disk().allow_many_files()
         for name, prepared in made.items():
-            _named(name, _add, tenants, name, prepared)
+            _named(name, _add, tenants, name, prepared, controls.get(name))
             # Its directory is known to be ours: what an earlier process wrote when it was ready goes.
             run.forget_ready(ready_file)
         # What lives since the start lives for ever: the collector need not look at it again.
         gc.collect()
         gc.freeze()
         addresses = [address for tenant in tenants.tenants() for address in tenant.listeners]
-        run.tell_ready(addresses, ready_file, words(tenants, {name: each.ca_file for name, each in made.items()}))
+        ca_files = {name: each.ca_file for name, each in made.items()}
+        run.tell_ready(addresses, ready_file, words(tenants, ca_files, controls))
         tenants.run()
         process_logs().info("server", "stopping", reason=tenants.stopping)
         run.forget_ready(ready_file)
@@ -84,18 +91,22 @@ def serve(options: Options) -> int:
     finally:
         if tenants is not None:
             tenants.close()
+        for control in controls.values():
+            control.close()
         for prepared in made.values():
             prepared.remove_certificates()
 
 
-def words(tenants: Tenants, ca_files: dict[str, str | None]) -> dict[str, str]:
-    """What the readiness line tells: where each tenant is reached, and what its clients trust."""
+def words(tenants: Tenants, ca_files: dict[str, str | None], controls: Mapping[str, Beside]) -> dict[str, str]:
+    """What the readiness line tells: where each tenant is reached, what its clients trust, and its control API."""
     found = {}
     for tenant in tenants.tenants():
         found[f"tenant.{tenant.name}"] = ",".join(tenant.listeners)
         ca_file = ca_files.get(tenant.name)
         if ca_file is not None:
             found[f"tenant.{tenant.name}.ssl.ca.location"] = ca_file
+        if tenant.name in controls:
+            found |= {f"tenant.{tenant.name}.{word}": text for word, text in controls[tenant.name].words.items()}
     return found
 
 
@@ -104,6 +115,11 @@ def split(options: Options) -> dict[str, Options]:
     for name, instead in _INSTEAD.items():
         if getattr(options, name) not in (None, []):
             raise ConfigError(f"--{name.replace('_', '-')}: not together with --tenant; {instead}")
+    if options.control is not None and options.control.rpartition(":")[2] != "0":
+        raise ConfigError(
+            f"--control {options.control}: must be 0 or HOST:0 with --tenant; each tenant has a control API of its "
+            "own, at a port that is free"
+        )
     found: dict[str, Options] = {}
     addresses: dict[str, str] = {}
     for text in options.tenant:
@@ -167,9 +183,14 @@ def _place(name: str, each: Options, options: Options) -> None:
     each.data = ",".join(os.path.join(path.strip(), name) for path in texts[0].split(",") if path.strip())
 
 
-def _add(tenants: Tenants, name: str, prepared: Prepared) -> None:
+def _add(tenants: Tenants, name: str, prepared: Prepared, control: Beside | None) -> None:
     settings = prepared.settings()
-    plan = Plan(name, settings, topics=prepared.topics(), users=prepared.users, acls=prepared.acls)
+    topics = prepared.topics()
+    followed: dict[str, Any] = {}
+    if control is not None:
+        followed = {"clock": control.clock, "began": control.began, "ended": control.ended}
+        control.start(settings, topics)
+    plan = Plan(name, settings, topics=topics, users=prepared.users, acls=prepared.acls, **followed)
     try:
         tenant = tenants.add(plan)
     except StartFailure:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +40,7 @@ def tenants(started: list[subprocess.Popen[str]], *options: str) -> tuple[subpro
     found = re.fullmatch(r"pykafkad ready with (.*) on (.*)\n", line)
     assert found is not None, (line, process.stderr.read() if process.poll() is not None else "")
     told = dict(word.split("=", 1) for word in found[1].split(" "))
-    reached = [value for name, value in told.items() if not name.endswith(".ssl.ca.location")]
+    reached = [value for name, value in told.items() if name.count(".") == 1]
     assert found[2].split(" ") == [address for value in reached for address in value.split(",")]
     return process, told
 
@@ -96,6 +99,43 @@ def _named(name: str):
     return messages.MetadataRequest.MetadataRequestTopic(name=name)
 
 
+def control(told: dict[str, str], name: str, method: str, path: str, /, *, token_of: str = "", **fields: object) -> Any:
+    """The answer of a tenant's control API, to its token or another's; the status of what is refused."""
+    token = told[f"tenant.{token_of or name}.control.token"]
+    connection = HTTPConnection(told[f"tenant.{name}.control"].removeprefix("http://"), timeout=60)
+    try:
+        body = json.dumps(fields) if fields else None
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        return json.loads(text) if answer.status < 300 else answer.status
+    finally:
+        connection.close()
+
+
+@pytest.mark.epoll
+def test_each_has_a_control_api(started: list) -> None:
+    """At a port of its own, with a token of its own, which does nothing to another."""
+    pytest.importorskip("waitress")
+    options = ["--memory", "16MB", "--control", "0", "--tenant", "acme", "--topic", "acme:orders:3"]
+    options += ["--tenant", "other", "--user", "other:alice:x", "--acl", "other:alice read topic t"]
+    process, told = tenants(started, *options)
+    partitions = {"topics": [{"name": "orders", "partitions": 3}]}
+    assert control(told, "acme", "GET", "/topics") == partitions
+    assert control(told, "other", "GET", "/topics") == {"topics": []}
+    assert control(told, "other", "GET", "/topics", token_of="acme") == 401
+    control(told, "acme", "POST", "/snapshots", name="first")
+    control(told, "acme", "POST", "/topics", name="more", partitions=1)
+    assert sorted(topics(told["tenant.acme"])) == ["more", "orders"]
+    control(told, "acme", "POST", "/snapshots/first/restore")
+    assert control(told, "acme", "GET", "/topics") == partitions
+    control(told, "other", "POST", "/topics", name="mine", partitions=2)
+    assert control(told, "acme", "GET", "/topics") == partitions
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0 and "Traceback" not in said
+
+
 @pytest.mark.epoll
 def test_users_and_certificates_of_each(started: list, tmp_path: Path) -> None:
     _, told = tenants(
@@ -125,6 +165,8 @@ def test_one_that_cannot_start_is_named(started: list, tmp_path: Path, capfd: py
         (["--tenant", "a=:1", "--tenant", "a=:2"], "there are two tenants a"),
         (["--tenant", "a", "--listen", ":9092"], "--listen: not together with --tenant; give each tenant its address"),
         (["--tenant", "a", "--trace", "t.txt"], "--trace: not together with --tenant"),
+        (["--tenant", "a", "--control", "8080"], "--control 8080: must be 0 or HOST:0 with --tenant"),
+        (["--tenant", "a", "--control-token", SECRET], "--control-token: not together with --tenant"),
         (["--tenant", "a", "--audit", "-"], "--audit: not together with --tenant"),
         (["--tenant", "a", "--processes"], "--processes: not together with --tenant"),
         (["--tenant", "a", "--topic", "orders:3"], "--topic orders…: must begin with the name of a tenant"),

@@ -17,6 +17,13 @@ COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
     Plant(
+        "what controls one tenant controls another",
+        "cli/serve_tenants.py",
+        "_named(name, _add, tenants, name, prepared, controls.get(name))",
+        "_named(name, _add, tenants, name, prepared, next(iter(controls.values()), None))",
+        ("tests/cli/test_serve_tenants.py",),
+    ),
+    Plant(
         "each tenant's strangers may hold what all may",
         "server/login_bytes.py",
         "LARGE_TOKENS_BYTES // self.sharers",
