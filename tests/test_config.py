@@ -282,8 +282,7 @@ def test_settings_that_clients_notice_are_a_warning_each_and_all_others_are_told
     }
     harmless = {
         "num.io.threads": "9",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "ssl.endpoint.identification.algorithm": "https",
+        "sasl.login.read.timeout.ms": "9",
         "transaction.two.phase.commit.enable": "false",
     }
     settings = from_properties(noticed)

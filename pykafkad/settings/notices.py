@@ -36,8 +36,6 @@ a Kafka with them."""
 CLIENTS_DO_NOT_NOTICE = (
     "sasl.client.",
     "sasl.login.",
-    "sasl.mechanism.controller.protocol",
-    "sasl.mechanism.inter.broker.protocol",
 )
 """Of these, settings for the connections between nodes."""
 
