@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -14,6 +15,12 @@ import avro.io
 
 from pykafkad.cli.output import json_bytes
 from pykafkad.registry import avro_schemas
+
+_REFUSED = (
+    *(avro.errors.AvroException, struct.error, ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, TypeError),
+)
+"""What the library raises for bytes and values that are none of a schema, besides ValueError."""
 
 _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "date": date.fromisoformat,
@@ -35,7 +42,7 @@ def codec(text: str, references: Sequence[tuple[str, str]]) -> tuple[Callable[[b
         stream = io.BytesIO(data)
         try:
             value = avro.io.DatumReader(schema).read(avro.io.BinaryDecoder(stream))
-        except (avro.errors.AvroException, IndexError, OverflowError, TypeError, MemoryError, AssertionError) as error:
+        except _REFUSED as error:
             raise ValueError(str(error) or type(error).__name__) from None
         if left := len(data) - stream.tell():
             raise ValueError(f"{left} bytes are left")
@@ -45,7 +52,7 @@ def codec(text: str, references: Sequence[tuple[str, str]]) -> tuple[Callable[[b
         stream = io.BytesIO()
         try:
             avro.io.DatumWriter(schema).write(_datum(schema, value), avro.io.BinaryEncoder(stream))
-        except (avro.errors.AvroException, TypeError, AttributeError, OverflowError, InvalidOperation) as error:
+        except _REFUSED as error:
             raise ValueError(str(error) or type(error).__name__) from None
         return stream.getvalue()
 

@@ -36,7 +36,7 @@ def _source(text: str, references: Sequence[tuple[str, str]]) -> str:
     try:
         file = descriptor_pb2.FileDescriptorProto.FromString(content)
         return protobuf_text.text_of([*_imported(file, references), file])
-    except (message.DecodeError, StopIteration, TypeError, ValueError) as error:
+    except (message.DecodeError, LookupError, StopIteration, TypeError, ValueError) as error:
         raise ValueError(
             f"it is no Protobuf schema: base64 of something that is no file's descriptor: {error}"
         ) from None

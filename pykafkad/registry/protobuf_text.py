@@ -230,7 +230,7 @@ def _is_in_oneof(field: Any) -> bool:
 
 
 def _type(field: Any) -> str:
-    return str(field.type_name) if field.type in _NAMED else _TYPES[field.type]
+    return str(field.type_name) if field.type in _NAMED or field.type_name else _TYPES[field.type]
 
 
 def _range(first: int, last: int, most: int) -> str:

@@ -163,6 +163,20 @@ def test_what_is_no_schema(ask, text, told):
     assert "/tmp" not in answer["message"]
 
 
+def test_a_descriptor_that_contradicts_itself(ask):
+    """It is refused, or protoc says why not; a type that protoc would have found by its name may be left out."""
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", syntax="proto3", public_dependency=[3])
+    assert ask.register("s", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF") == 42201
+    file = descriptor_pb2.FileDescriptorProto(name="a.proto", syntax="proto3")
+    made = file.message_type.add(name="A")
+    made.field.add(name="a", number=1, type_name=".A", label=1)
+    assert ask.register("s", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF") == 1
+    assert "  .A a = 1;\n" in ask("GET", "/schemas/ids/1")[1]["schema"]
+    made.nested_type.add(name="Entry").options.map_entry = True
+    made.field.add(name="b", number=2, type=11, type_name=".A.Entry", label=3)
+    assert ask.register("s", base64.b64encode(file.SerializeToString()).decode(), "PROTOBUF") == 42201
+
+
 def test_references(ask):
     """A schema imports others by the names of its references, and these what they refer to."""
     ask.register("inner", proto("package in;", "message I { int32 n = 1; }"), "PROTOBUF")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import struct
 
 import pytest
@@ -176,6 +178,15 @@ def test_bytes_that_are_not_what_the_schema_says(schema, data, told):
         SchemaValues(Known(schema)).decoded(struct.pack(">bI", 0, 1) + data)
 
 
+def test_a_value_that_says_it_has_billions_of_items():
+    """Of nulls, which take no bytes: the library has a limit."""
+    schema = avro({"type": "array", "items": "null"})
+    assert there_and_back(schema, [None] * 999) == [None] * 999
+    data = struct.pack(">bI", 0, 1) + b"\xfe" + b"\xff" * 8 + b"\x01"
+    with pytest.raises(NotBySchema, match="the schema 1 says: Cannot read more than"):
+        SchemaValues(Known(schema)).decoded(data)
+
+
 @pytest.mark.parametrize("data", [b"", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01\x02", b'{"a": 1}'])
 def test_bytes_without_a_schema(data):
     with pytest.raises(NotBySchema, match="does not begin with 0 and the id of a schema"):
@@ -232,3 +243,31 @@ def test_a_registry_is_asked():
         assert told.value.status == 404
         with pytest.raises(RegistryFailure, match="Invalid schema"):
             client.register("s", Schema(AVRO, "{"))
+
+
+GARBAGE = (
+    avro(
+        record(
+            "A", x="int", y=["null", "string", {"type": "map", "values": "bytes"}], z={"type": "array", "items": "long"}
+        )
+    ),
+    avro(record("L", d=logical("int", "date"), t=logical("long", "timestamp-millis"), u=logical("int", "time-millis"))),
+    avro(record("D", d=logical("bytes", "decimal", precision=6, scale=2), u=logical("string", "uuid"))),
+    avro({"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}),
+    Schema(JSON_SCHEMA, "{}"),
+    SHOP,
+)
+
+
+@pytest.mark.parametrize("schema", GARBAGE, ids=range(len(GARBAGE)))
+def test_any_bytes_are_a_value_or_are_refused(schema):
+    """Nothing else comes of them; and what they are as JSON can be printed."""
+    values, chance = SchemaValues(Known(schema)), random.Random(7)
+    for length in range(300):
+        data = (
+            chance.randbytes(length % 40) if length % 2 else bytes(chance.choices(b"\0\1\2\4\6\x0a\x12", k=length % 40))
+        )
+        with contextlib.suppress(NotBySchema):
+            json.dumps(values.decoded(struct.pack(">bI", 0, 1) + data).value)
+    with contextlib.suppress(NotBySchema):
+        values.decoded(struct.pack(">bI", 0, 1) + b"\x02" * 5000)
