@@ -51,6 +51,7 @@ LONGEST = (
     "test_tools_files.py",
     "test_broker_processes.py",
     "test_quorum_with_kafka.py",
+    "test_cluster_command.py",
     "test_mirror_between.py",
     "test_tls.py",
     "test_transactions.py",

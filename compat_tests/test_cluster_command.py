@@ -147,6 +147,13 @@ def test_the_commands(clusters: list[Cluster], which: int) -> None:
     cluster.start(3)
     wait_until(lambda: _broker(cluster, 3)["state"] == "active", "the broker is back")
     _run(cluster, "cluster", "undrain", "3")
+    _run(cluster, "cluster", "balance")
+    wait_until(
+        lambda: sorted(row["replicas"] for row in _described(cluster)["brokers"]) == [6, 7, 7],
+        "every broker has its share",
+    )
+    wait_until(lambda: not _described(cluster)["counts"]["not_led_by_preferred"], "preferred leaders lead")
+    assert sorted(row["leaders"] for row in _described(cluster)["brokers"]) == [3, 3, 4]
     _run(cluster, "topics", "delete", "moved", "placed")
 
 
