@@ -54,6 +54,13 @@ PLANTS = (
         PEER,
     ),
     Plant(
+        "a request that the controller cannot answer is sent again and again",
+        "server/controller_channel.py",
+        "if outcome.is_final if failed else not _is_not_controller(outcome):",
+        "if not failed and not _is_not_controller(outcome):",
+        ("tests/server/test_controller_channel.py",),
+    ),
+    Plant(
         "a certificate of another name is accepted",
         "server/tls_settings.py",
         "made.check_hostname = checks_name",

@@ -10,6 +10,7 @@ from pykafkad.server import controller_channel
 from pykafkad.server.controller_channel import ControllerLink
 from pykafkad.server.metadata_source import ActiveController
 from pykafkad.server.peer import PLAIN_TEXT, TIMED_OUT
+from pykafkad.server.peer_greeting import Greeting
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses
@@ -215,6 +216,26 @@ def test_a_request_without_a_controller_times_out(world, monkeypatch):
     link.send(request, outcomes.append)
     world.advance(0.1)
     assert outcomes == [TIMED_OUT] * 2
+
+
+def test_what_the_controller_does_not_answer_is_said_at_once(world, monkeypatch):
+    """And not looked for in vain until the time is over: the node is the same, however often it is asked."""
+    known = Greeting.version
+    lacking = {"Envelope", "UnregisterBroker"}
+    monkeypatch.setattr(
+        Greeting, "version", lambda self, row: None if row.name in lacking else known(self, row)
+    )  # fmt: skip
+    outcomes = []
+    link = ControllerLink(world.processes[2].runtime, world.processes[2].source, "test", 1000, PLAIN_TEXT)
+    link.send(messages.UnregisterBrokerRequest(broker_id=9), outcomes.append)
+    world.advance(1.0)
+    (failure,) = outcomes
+    assert failure.is_final and failure.reason.startswith("controller:9093 answers UnregisterBroker in the versions")
+    link.close()
+    topic = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    before = world.clock.now()
+    (row,) = world.connect(2).ask(messages.CreateTopicsRequest(topics=[topic], timeout_ms=1000), 7).topics
+    assert row.error_code == errors.UNKNOWN_SERVER_ERROR and world.clock.now() - before < 1.0
 
 
 def test_so_many_requests_wait_for_a_controller(world, monkeypatch):
