@@ -316,7 +316,7 @@ PLANTS = (
         "server/tls_settings.py",
         'mapping if listener.security_protocol == "SSL" else None',
         "mapping",
-        TRANSPORT,
+        SETTINGS,
     ),
     Plant(
         "a slice is read from its beginning again",

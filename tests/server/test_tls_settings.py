@@ -195,3 +195,12 @@ def test_a_key_is_read_from_memory_or_from_a_folder_of_its_owner(monkeypatch):
     context()
     monkeypatch.delattr(tls_settings.os, "memfd_create", raising=False)
     context()
+
+
+def test_a_certificate_names_nobody_where_clients_log_in():
+    """With SASL the login does, also for a client with a certificate."""
+    found = settings(certificates.settings(listener_name_outside_ssl_client_auth="required"))
+    for security_protocol, has_rules in (("SSL", True), ("SASL_SSL", False)):
+        listener = Listener("OUTSIDE", "localhost", 0, security_protocol=security_protocol)
+        endpoint = tls_settings.endpoint(found, listener)
+        assert endpoint.context.verify_mode == ssl.CERT_REQUIRED and (endpoint.rules is not None) == has_rules
