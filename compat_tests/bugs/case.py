@@ -27,9 +27,25 @@ class Run:
 
     def moment(self) -> None:
         """The program is in the middle of its work: a fault that is for then happens now."""
-        if self._fault is not None:
+        if self._fault is None:
+            self.broker.produce("in", VALUES[-1])
+        else:
             fault, self._fault = self._fault(self.broker), None
             fault.wait(1)
+
+    def seed_in_parts(self) -> Callable[[Consumer, object], None]:
+        """The last value comes with the `moment`, or if that has a fault when the program gets its partitions again:
+        what is returned is told of each time."""
+        self.broker.produce("in", *VALUES[:-1])
+        times = 0
+
+        def assigned(_: Consumer, __: object) -> None:
+            nonlocal times
+            times += 1
+            if times == 2:
+                self.broker.produce("in", VALUES[-1])
+
+        return assigned
 
     def producer(self, **settings: Any) -> Producer:
         """A producer that finds the broker again soon."""

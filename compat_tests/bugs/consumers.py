@@ -124,7 +124,7 @@ def is_at_end(run: Run) -> bool:
     )
 
 
-SILENCE_SECONDS = 1.5
+SILENCE_SECONDS = 3.0
 
 
 def takes_silence_for_the_end(run: Run) -> list[str]:
@@ -146,7 +146,7 @@ def takes_silence_for_the_end(run: Run) -> list[str]:
 
 def forgets_to_commit_when_revoked(run: Run) -> list[str]:
     """Commits at the end, and not when its partitions are taken away in between."""
-    seed(run)
+    assigned = run.seed_in_parts()
     consumer = run.consumer()
     found: list[str] = []
 
@@ -155,7 +155,7 @@ def forgets_to_commit_when_revoked(run: Run) -> list[str]:
         if run.is_mended and len(found) < len(VALUES):
             member.commit(offsets=[TopicPartition("in", 0, len(found))], asynchronous=False)
 
-    consumer.subscribe(["in"], on_revoke=revoked)
+    consumer.subscribe(["in"], on_assign=assigned, on_revoke=revoked)
     for message in messages(consumer):
         found.append(message.value().decode())
         if len(found) == 3:
@@ -167,24 +167,22 @@ def forgets_to_commit_when_revoked(run: Run) -> list[str]:
 
 def keeps_its_buffer(run: Run) -> list[str]:
     """Collects records to write them together, and keeps them when its partitions are taken away."""
-    seed(run)
+    assigned = run.seed_in_parts()
     consumer = run.consumer()
-    buffer: list[Any] = []
-    found: list[str] = []
+    buffer: list[str] = []
     is_over = False
 
     def revoked(_: Consumer, __: object) -> None:
         if run.is_mended:
             buffer.clear()
 
-    consumer.subscribe(["in"], on_revoke=revoked, on_lost=revoked)
+    consumer.subscribe(["in"], on_assign=assigned, on_revoke=revoked)
     for message in messages(consumer):
-        buffer.append(message)
+        buffer.append(message.value().decode())
         if len(buffer) == 2 and not is_over:
             is_over = True
             run.moment()
-        if message.value().decode() == VALUES[-1]:
-            found += [each.value().decode() for each in buffer]
+    found = list(buffer)
     consumer.close()
     return found
 
