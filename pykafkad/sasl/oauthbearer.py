@@ -37,14 +37,15 @@ _WRONG = Step(REFUSED)
 class OAuthBearer:
     """One exchange. `user` is the name of who has logged in, and `expires_ms` when its token ends."""
 
-    __slots__ = ("_problem", "_tell", "_validate", "expires_ms", "user")
+    __slots__ = ("_problem", "_tell", "_validate", "expires_ms", "may_block", "user")
 
-    may_block = False
     is_by_token = False
     """An issuer's token is a login of its own; delegation tokens are others, and log in by SCRAM."""
 
-    def __init__(self, validate: Validate, tell: Callable[[str], object]) -> None:
-        """`tell` takes the reason why a token is refused, for the broker's log."""
+    def __init__(self, validate: Validate, tell: Callable[[str], object], *, may_block: bool = False) -> None:
+        """`tell` takes the reason why a token is refused, for the broker's log. `may_block` says whether `validate` may
+        wait for others."""
+        self.may_block = may_block
         self._validate = validate
         self._tell = tell
         self._problem: str | None = None

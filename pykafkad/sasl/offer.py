@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pykafkad.config import Settings
+    from pykafkad.sasl.callback import Callback
     from pykafkad.sasl.kerberos import Gssapi, OpenAcceptor
     from pykafkad.sasl.oauthbearer import OAuthBearer, Validate
     from pykafkad.sasl.scram import Credential, Token
@@ -43,6 +44,7 @@ SECRET_BYTES = 32
 """Of what the salts of users that do not exist are made."""
 
 _CALLBACKS = "sasl.server.callback.handler.class"
+_PYTHON_CALLBACK = "pykafkad.sasl.callback"
 
 # Kafka's order is that of a hash table of Java.
 _BUCKETS = {GSSAPI: 3, "SCRAM-SHA-256": 6, OAUTHBEARER: 8}
@@ -52,6 +54,7 @@ class Offer:
     """What one listener offers. `mechanisms` are in the order in which Kafka tells them to clients."""
 
     __slots__ = (
+        "_callbacks",
         "_find",
         "_find_token",
         "_kerberos",
@@ -78,11 +81,13 @@ class Offer:
         open_keys: OpenKeys,
         find_token: FindToken | None = None,
         open_acceptor: OpenAcceptor | None = None,
+        warn: Callable[[str], object] | None = None,
     ) -> None:
         """Reads the settings for `listener`. `random_bytes(n)` gives bytes that nobody can guess, `now_ms()` is the
         time since 1970, `tell` takes the reason why a token is refused, for the broker's log, and `open_keys` reads
         the keys of who signs tokens. Without `find_token` there are no delegation tokens. `open_acceptor` opens the
-        keytab of GSSAPI. Raises ConfigError, and StartFailure where there are no keys."""
+        keytab of GSSAPI. `warn` takes what is wrong with a Python callable, for the broker's log. Raises ConfigError,
+        and StartFailure where there are no keys."""
         read = ListenerSettings(settings, listener)
         self._find = find
         self._find_token = find_token
@@ -99,8 +104,11 @@ class Offer:
         self.mechanisms = sorted(names, key=lambda name: _BUCKETS.get(name, 0))
         if not self.mechanisms:
             raise ConfigError(f"{read.name('sasl.enabled.mechanisms')}: names no mechanism")
+        self._callbacks = _callbacks(read, self.mechanisms, warn or tell)
         options = {name: read.login_options(name, LOGIN_MODULES[name]) for name in self.mechanisms}
-        self._passwords = _passwords(read, options[PLAIN]) if PLAIN in options else {}
+        self._passwords = {}
+        if PLAIN in options and PLAIN not in self._callbacks:
+            self._passwords = _passwords(read, options[PLAIN])
         self.max_receive_bytes: int = read.value("sasl.server.max.receive.size")
         self._max_reauth_ms: dict[str, int] = {
             name: read.value("connections.max.reauth.ms", name) for name in self.mechanisms
@@ -112,7 +120,9 @@ class Offer:
             assert open_acceptor is not None
             self._kerberos = kerberos_settings.exchanges(read, options[GSSAPI], open_acceptor)
         self._validate: Validate | None = None
-        if OAUTHBEARER in options:
+        if OAUTHBEARER in self._callbacks:
+            self._validate = self._callbacks[OAUTHBEARER].validate
+        elif OAUTHBEARER in options:
             # The last: whatever is wrong with the settings, no keys are opened that nobody closes.
             from pykafkad.sasl import token_rules
 
@@ -120,26 +130,31 @@ class Offer:
 
     def exchange(self, mechanism: str) -> Plain | Scram | OAuthBearer | Gssapi:
         """A new exchange of one of the `mechanisms`."""
+        callback = self._callbacks.get(mechanism)
         if mechanism == PLAIN:
-            return Plain(self._passwords)
+            return Plain(self._passwords, None if callback is None else callback.may_log_in)
         if mechanism == OAUTHBEARER:
             from pykafkad.sasl.oauthbearer import OAuthBearer
 
             assert self._validate is not None
-            return OAuthBearer(self._validate, self._tell)
+            return OAuthBearer(self._validate, self._tell, may_block=callback is not None)
         if mechanism == GSSAPI:
             assert self._kerberos is not None
             return self._kerberos()
         find, find_token = self._find, self._find_token
         nonce = self._random_bytes(_NONCE_BYTES).hex()
         # Once the cluster has one, it is the same at all listeners and after each start.
-        secret = self._settings.pykafkad_sasl_scram_secret
+        text = self._settings.pykafkad_sasl_scram_secret
+        secret = text.encode() if text else self._own_secret
         return Scram(
             mechanism,
-            lambda user: find(mechanism, user),
+            (lambda user: find(mechanism, user))
+            if callback is None
+            else lambda user: callback.credential(user, secret),
             nonce,
-            secret.encode() if secret else self._own_secret,
+            secret,
             None if find_token is None else lambda token_id: find_token(mechanism, token_id),
+            may_block=callback is not None,
         )
 
     def session_lifetime_ms(self, mechanism: str, expires_ms: int | None) -> int | None:
@@ -162,12 +177,31 @@ def _refuse_unknown(read: ListenerSettings, mechanism: str) -> None:
     )
 
 
+def _callbacks(read: ListenerSettings, mechanisms: list[str], warn: Callable[[str], object]) -> dict[str, Callback]:
+    """The Python callables, by mechanism. Raises ConfigError."""
+    found = {}
+    for mechanism in mechanisms:
+        text = read.value(_PYTHON_CALLBACK, mechanism)
+        if not text:
+            continue
+        name = read.name(_PYTHON_CALLBACK, mechanism)
+        if mechanism == GSSAPI:
+            if name != _PYTHON_CALLBACK:
+                raise ConfigError(f"{name}: no callable decides about logins by GSSAPI, whose tickets say who it is")
+            continue
+        from pykafkad.sasl.callback import Callback
+
+        found[mechanism] = Callback(mechanism, name, text, warn)
+    return found
+
+
 def _refuse_callbacks(read: ListenerSettings, mechanism: str) -> None:
     """Raises ConfigError for a Java class that is to check logins."""
     if given := read.value(_CALLBACKS, mechanism):
         raise ConfigError(
             f"{read.name(_CALLBACKS, mechanism)}: {given} is a Java class, which cannot run here; remove it, and name "
-            f"users of PLAIN in {read.prefix}plain.sasl.jaas.config or add users of SCRAM with kafka-configs"
+            f"users of PLAIN in {read.prefix}plain.sasl.jaas.config, add users of SCRAM with kafka-configs, or name a "
+            "Python function that decides: pykafkad.sasl.callback=module:function"
         )
 
 

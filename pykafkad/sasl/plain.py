@@ -8,7 +8,7 @@ from pykafkad.sasl.step import DONE, REFUSED, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _NOBODYS_PASSWORD = b"\0"
 """A password cannot hold this character, as it ends the fields of a token."""
@@ -17,18 +17,20 @@ _NOBODYS_PASSWORD = b"\0"
 class Plain:
     """One exchange. `user` is the name of who has logged in."""
 
-    __slots__ = ("_passwords", "user")
+    __slots__ = ("_check", "_passwords", "may_block", "user")
 
     expires_ms = None
     """A password does not expire."""
 
-    may_block = False
     is_by_token = False
     """Delegation tokens log in by SCRAM."""
 
-    def __init__(self, passwords: Mapping[str, bytes]) -> None:
-        """`passwords` are those of all users, in UTF-8."""
+    def __init__(self, passwords: Mapping[str, bytes], check: Callable[[str, str], bool] | None = None) -> None:
+        """`passwords` are those of all users, in UTF-8. `check(user, password)` says in their place who may log in; it
+        may wait for others."""
         self._passwords = passwords
+        self._check = check
+        self.may_block = check is not None
         self.user = ""
 
     def step(self, token: bytes) -> Step:
@@ -41,9 +43,7 @@ class Plain:
             return _refused("Authentication failed: username not specified")
         if not password:
             return _refused("Authentication failed: password not specified")
-        expected = self._passwords.get(user)
-        is_right = compare_digest(password.encode(), _NOBODYS_PASSWORD if expected is None else expected)
-        if expected is None or not is_right:
+        if not (self._is_right(user, password) if self._check is None else self._check(user, password)):
             return _refused("Authentication failed: Invalid username or password")
         if authorization_id not in ("", user):
             return _refused(
@@ -51,6 +51,11 @@ class Plain:
             )
         self.user = user
         return Step(DONE)
+
+    def _is_right(self, user: str, password: str) -> bool:
+        expected = self._passwords.get(user)
+        is_equal = compare_digest(password.encode(), _NOBODYS_PASSWORD if expected is None else expected)
+        return expected is not None and is_equal
 
 
 def _refused(problem: str) -> Step:

@@ -63,10 +63,9 @@ class Scram:
         "_server_first",
         "expires_ms",
         "is_by_token",
+        "may_block",
         "user",
     )
-
-    may_block = False
 
     def __init__(
         self,
@@ -75,10 +74,13 @@ class Scram:
         server_nonce: str,
         secret: bytes,
         find_token: Callable[[str], Token | None] | None = None,
+        *,
+        may_block: bool = False,
     ) -> None:
         """`find` gives the credential of a user. `server_nonce` is printable text without a comma that nobody can
         guess. The salts of users that do not exist are made of `secret`. `find_token` gives the delegation token of an
-        id; None where there are no tokens."""
+        id; None where there are no tokens. `may_block` says whether `find` may wait for others."""
+        self.may_block = may_block
         self._hash = HASHES[mechanism]
         self._find = find
         self._find_token = find_token

@@ -109,6 +109,9 @@ class Logins:
         def tell(reason: str) -> None:
             runtime.logs.debug("server", "token-refused", listener=listener, reason=reason)
 
+        def warn(problem: str) -> None:
+            runtime.logs.warning("server", "sasl-callback", listener=listener, problem=problem)
+
         self.tell = tell
         """Takes the reason why a token is refused, for the log."""
         self._keys: Keys | None = None
@@ -130,7 +133,7 @@ class Logins:
 
             find_token = TokenLogins(settings.delegation_token_secret_key, urandom, image).find
         self.offer = Offer(
-            settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys, find_token, open_acceptor
+            settings, listener, find, urandom, lambda: runtime.now_ms, tell, open_keys, find_token, open_acceptor, warn
         )
 
     def close(self) -> None:

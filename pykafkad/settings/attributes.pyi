@@ -284,6 +284,7 @@ class BrokerAttributes:
     pykafkad_act_as: str
     pykafkad_group_commit: bool
     pykafkad_client_telemetry_enable: bool
+    pykafkad_sasl_callback: str
     pykafkad_sasl_scram_secret: str | None
     pykafkad_unauthenticated_connections_max_per_ip: int
     pykafkad_audit_file: str

@@ -7,10 +7,22 @@ from pykafkad.settings.rows import BROKER, ROWS
 PREFIX = "listener.name."
 
 # The settings of these families are read for a listener first.
-_FAMILIES = ("sasl.", "ssl.", "connections.max.reauth.ms", "max.connections", "max.connection.creation.rate")
+_FAMILIES = (
+    "pykafkad.sasl.callback",
+    "sasl.",
+    "ssl.",
+    "connections.max.reauth.ms",
+    "max.connections",
+    "max.connection.creation.rate",
+)
 # And these of the families begin like others that are the broker's alone.
 _OF_BROKER = ("max.connections.per.ip", "max.connections.per.ip.overrides")
-_WITH_MECHANISM = ("connections.max.reauth.ms", "sasl.jaas.config", "sasl.server.callback.handler.class")
+_WITH_MECHANISM = (
+    "connections.max.reauth.ms",
+    "pykafkad.sasl.callback",
+    "sasl.jaas.config",
+    "sasl.server.callback.handler.class",
+)
 # And of these some.
 _OF_MECHANISM = "sasl.oauthbearer."
 # These are never read without both prefixes.

@@ -28,8 +28,8 @@ PLANTS = (
     Plant(
         "any password is right",
         "sasl/plain.py",
-        "if expected is None or not is_right:",
-        "if expected is None:",
+        "return expected is not None and is_equal",
+        "return expected is not None",
         PLAIN,
     ),
     Plant(
@@ -399,9 +399,30 @@ PLANTS = (
     Plant(
         "a restart shows who does not exist",
         "sasl/offer.py",
-        "secret.encode() if secret else self._own_secret",
+        "text.encode() if text else self._own_secret",
         "self._own_secret",
         LOGIN_SETTINGS,
+    ),
+    Plant(
+        "a callable lets in with whatever counts as true",
+        "sasl/callback.py",
+        "return found is True",
+        "return bool(found)",
+        ("tests/sasl/test_callback.py",),
+    ),
+    Plant(
+        "a callable is asked on the loop",
+        "sasl/plain.py",
+        "self.may_block = check is not None",
+        "self.may_block = False",
+        ("tests/sasl/test_callback.py",),
+    ),
+    Plant(
+        "a user whom a callable does not know logs in with the empty password",
+        "sasl/callback.py",
+        "return made if found else None",
+        "return made",
+        ("tests/sasl/test_callback.py",),
     ),
     Plant(
         "each start makes a new secret",
