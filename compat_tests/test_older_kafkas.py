@@ -27,7 +27,7 @@ from compat_tests.quorum.nodes import (
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_older_broker
 
 # The releases, and their newest metadata.version.
-RELEASES = {"3.9.1": "3.9-IV0", "4.0.1": "4.0-IV3"}
+RELEASES = {"3.9": "3.9-IV0", "4.0": "4.0-IV3"}
 
 
 @pytest.fixture(params=RELEASES)
