@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.brokers.broker import Broker
+from compat_tests.brokers.broker import Broker, ProcessBroker
 from compat_tests.brokers.choose import WAYS, KafkaSource, KafkaUnavailable
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.java_tools import JAVA_OPTIONS
@@ -223,6 +223,19 @@ def broker(request: pytest.FixtureRequest) -> Broker:
 def bootstrap(broker: Broker) -> str:
     """`host:port` of the broker under test: the only thing about it that a test knows."""
     return broker.bootstrap
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[ProcessBroker], ProcessBroker]]:
+    """Starts a process; all of them end with the test, the last first."""
+    with ExitStack() as stack:
+
+        def start(process: ProcessBroker) -> ProcessBroker:
+            stack.callback(process.kill)
+            process.start()
+            return process
+
+        yield start
 
 
 @pytest.fixture

@@ -4,11 +4,8 @@ pykafkad, and a broker of pykafkad under a real Kafka controller. Kafka's tools 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from compat_tests.brokers.broker import ProcessBroker, free_port
 from compat_tests.quorum.nodes import (
@@ -18,6 +15,7 @@ from compat_tests.quorum.nodes import (
     TOPIC,
     KafkaNode,
     described,
+    go_round,
     our_node,
     read,
     tool,
@@ -26,19 +24,6 @@ from compat_tests.quorum.nodes import (
     write,
 )
 from compat_tests.tools.runner import ToolRunner
-
-
-@pytest.fixture
-def started() -> Iterator[Callable[[ProcessBroker], ProcessBroker]]:
-    """Starts a process; all of them end with the test, the last first."""
-    with ExitStack() as stack:
-
-        def start(process: ProcessBroker) -> ProcessBroker:
-            stack.callback(process.kill)
-            process.start()
-            return process
-
-        yield start
 
 
 def test_both_kinds_of_brokers_under_a_controller_of_pykafkad(
@@ -52,34 +37,18 @@ def test_both_kinds_of_brokers_under_a_controller_of_pykafkad(
     kafka = KafkaNode(kafka_jars, tmp_path / "kafka", "broker", KAFKA, port)
     started(ours)
     started(kafka)
-    both = f"{kafka.bootstrap},{ours.bootstrap}"
-    assert f"Created topic {TOPIC}" in tool(
-        runner, "topics", kafka.bootstrap, "--create", "--topic", TOPIC, "--replica-assignment", "2:3,3:2"
-    )
-    everything = {0: (KAFKA, {KAFKA, OURS}), 1: (OURS, {KAFKA, OURS})}
-    for each in (kafka, ours):
-        until(f"{each.name} knows both leaders", lambda each=each: described(each.bootstrap) == everything)
-    written = write(both, "both lead")
 
-    kafka.stop()
-    until("ours leads alone", lambda: described(ours.bootstrap) == {0: (OURS, {OURS}), 1: (OURS, {OURS})})
-    written += write(both, "ours leads")
-    kafka.start()
-    until("Kafka is in sync", lambda: all(isr == {KAFKA, OURS} for _, isr in described(ours.bootstrap).values()))
+    def create() -> None:
+        assert f"Created topic {TOPIC}" in tool(
+            runner, "topics", kafka.bootstrap, "--create", "--topic", TOPIC, "--replica-assignment", "2:3,3:2"
+        )
 
-    ours.stop()
-    until("Kafka leads alone", lambda: described(kafka.bootstrap) == {0: (KAFKA, {KAFKA}), 1: (KAFKA, {KAFKA})})
-    written += write(both, "Kafka leads")
-    ours.start()
-    until("ours is in sync", lambda: all(isr == {KAFKA, OURS} for _, isr in described(kafka.bootstrap).values()))
-    wanted = sorted(written, key=lambda each: each[0])
-    assert read(both, len(written)) == wanted
-
+    written = go_round(kafka, ours, create)
     replication = tool(runner, "metadata-quorum", ours.bootstrap, "describe", "--replication")
     roles = {int(node): role for node, role in re.findall(r"^(\d+)\s.*\s(\w+)\s*$", replication, re.MULTILINE)}
     assert roles == {CONTROLLER: "Leader", KAFKA: "Observer", OURS: "Observer"}
     kafka.stop()
-    assert read(ours.bootstrap, len(written)) == wanted
+    assert read(ours.bootstrap, len(written)) == written
     for each in (ours, controller):
         each.stop()
         assert unexpected_errors(each) == []

@@ -5,8 +5,7 @@ The clusters are at the metadata.version of the older release."""
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,18 +44,6 @@ def older_jars(release: str, kafka_jars: Path) -> Path:
     except JarsUnavailable as error:
         unavailable(str(error))
         raise
-
-
-@pytest.fixture
-def started() -> Iterator[Callable[[ProcessBroker], None]]:
-    """Starts a process; all of them end with the test, the last first."""
-    with ExitStack() as stack:
-
-        def start(process: ProcessBroker) -> None:
-            stack.callback(process.kill)
-            process.start()
-
-        yield start
 
 
 def complaints(process: PykafkadProcess) -> list[str]:

@@ -3,8 +3,7 @@ beside real ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -72,18 +71,6 @@ def secured(directory: Path, role: str, port: int, mechanism: str) -> dict[str, 
         listening = f"PLAINTEXT://localhost:{port},NODES://localhost:{free_port()}"
         made |= {"inter_broker_listener_name": "NODES", "listeners": listening, "advertised_listeners": listening}
     return made
-
-
-@pytest.fixture
-def started() -> Iterator[Callable[[ProcessBroker], None]]:
-    """Starts a process; all of them end with the test, the last first."""
-    with ExitStack() as stack:
-
-        def start(process: ProcessBroker) -> None:
-            stack.callback(process.kill)
-            process.start()
-
-        yield start
 
 
 class SecuredKafka(KafkaNode):

@@ -146,12 +146,9 @@ def _created(admin: AdminClient, topic: NewTopic) -> bool:
     return True
 
 
-def go_round(kafka: KafkaNode, ours: PykafkadProcess) -> None:
-    """Each of two brokers leads and follows the other, and takes over when the other leaves."""
-    both = f"{kafka.bootstrap},{ours.bootstrap}"
-    for bootstrap in (kafka.bootstrap, ours.bootstrap):
-        until("all brokers are known", lambda at=bootstrap: set(brokers_known(at)) == {KAFKA, OURS})
-    admin = AdminClient({"bootstrap.servers": ours.bootstrap})
+def _create(bootstrap: str) -> None:
+    """A partition that each leads."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     # librdkafka gives up what it has asked of a broker whose handle it replaces when it learns of all of them.
     admin.list_topics(timeout=30)
     topic = NewTopic(TOPIC, num_partitions=2, replica_assignment=[[KAFKA, OURS], [OURS, KAFKA]])
@@ -160,6 +157,20 @@ def go_round(kafka: KafkaNode, ours: PykafkadProcess) -> None:
     except KafkaException as error:
         assert error.args[0].code() == KafkaError._DESTROY_BROKER, error
         until("the topic is created", lambda: TOPIC in admin.list_topics(timeout=30).topics or _created(admin, topic))
+
+
+def go_round(
+    kafka: KafkaNode, ours: PykafkadProcess, create: Callable[[], None] | None = None
+) -> list[tuple[int, bytes]]:
+    """Each of two brokers leads and follows the other, and takes over when the other leaves. `create` creates the topic
+    in the place of librdkafka. Returns what is in both partitions."""
+    both = f"{kafka.bootstrap},{ours.bootstrap}"
+    for bootstrap in (kafka.bootstrap, ours.bootstrap):
+        until("all brokers are known", lambda at=bootstrap: set(brokers_known(at)) == {KAFKA, OURS})
+    if create is None:
+        _create(ours.bootstrap)
+    else:
+        create()
     everything = {0: (KAFKA, {KAFKA, OURS}), 1: (OURS, {KAFKA, OURS})}
     for each in (kafka, ours):
         until(f"{each.name} knows both leaders", lambda each=each: described(each.bootstrap) == everything)
@@ -174,7 +185,9 @@ def go_round(kafka: KafkaNode, ours: PykafkadProcess) -> None:
     written += write(both, "Kafka leads")
     ours.start()
     until("ours is in sync", lambda: all(isr == {KAFKA, OURS} for _, isr in described(kafka.bootstrap).values()))
-    assert read(both, len(written)) == sorted(written, key=lambda each: each[0])
+    everything_written = sorted(written, key=lambda each: each[0])
+    assert read(both, len(written)) == everything_written
+    return everything_written
 
 
 def tool(runner: ToolRunner, name: str, bootstrap: str, *arguments: str) -> str:

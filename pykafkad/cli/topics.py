@@ -107,8 +107,12 @@ def _describe(options: argparse.Namespace) -> int:
     with client.admin(options) as admin:
         topics = sorted(admin.describe_topics(options.names or None), key=lambda topic: topic["name"])
         known = [topic for topic in topics if topic["error_code"] == 0]
+        # Without a leader nobody can tell the offsets.
         partitions = [
-            client.partition_of(topic["name"], row["partition_index"]) for topic in known for row in topic["partitions"]
+            client.partition_of(topic["name"], row["partition_index"])
+            for topic in known
+            for row in topic["partitions"]
+            if row["leader_id"] >= 0
         ]
         offsets = client.watermarks(admin, partitions)
         settings = _settings(admin, [topic["name"] for topic in known])
@@ -120,7 +124,7 @@ def _describe(options: argparse.Namespace) -> int:
             row["leader_epoch"],
             row["replica_nodes"],
             row["isr_nodes"],
-            *offsets[client.partition_of(topic["name"], row["partition_index"])],
+            *offsets.get(client.partition_of(topic["name"], row["partition_index"]), (None, None)),
             settings.get(topic["name"], {}),
         )
         for topic in known

@@ -248,6 +248,8 @@ def check_listeners(settings: Settings, listening: Sequence[Listener]) -> int:
     allowed = authorizer_settings.super_users(settings.static)
     if settings.authorizer_class_name and ANONYMOUS not in allowed:
         raise ConfigError(
-            f"authorizer.class.name: several brokers reach each other as {ANONYMOUS}; name it among super.users"
+            f"authorizer.class.name: several brokers reach each other as {ANONYMOUS}; give them a listener of "
+            "their own that is bound to 127.0.0.1 (inter.broker.listener.name), give clients one with logins, and name "
+            f"{ANONYMOUS} among super.users, who may do everything"
         )
     return between

@@ -41,6 +41,19 @@ class _Leaving(RuntimeNode):
             each.lifecycle.leave()
 
 
+class _Audits:
+    """The audit of each node."""
+
+    def __init__(self, nodes: Sequence[Process | BrokerProcess]) -> None:
+        self._nodes = nodes
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        for each in self._nodes:
+            if each.audit is not None:
+                each.audit.close()
+
+
 class QuorumCluster(Process):
     """`broker`, and what belongs to it, is that of the first broker, which is asked where one is enough."""
 
@@ -71,7 +84,8 @@ class QuorumCluster(Process):
             for settings, listening in brokers
         }
         first = next(iter(self.members.values()))
-        self.broker, self.controller, self.audit = first.broker, first.controller, None
+        self.broker, self.controller = first.broker, first.controller
+        self.audit = _Audits([*self.controllers, *self.members.values()])
         self.directories, self.housekeeping = first.directories, first.housekeeping
         # The last is the first to resign.
         runtime.nodes.append(_Leaving(self.members.values()))

@@ -18,14 +18,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
+    from typing import Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.metadata.standard_authorizer import StandardAuthorizer
-    from pykafkad.server.audit import Audit
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
+
+    class Closing(Protocol):
+        """Has something to write at the end."""
+
+        def close(self) -> None: ...
+
 
 BROKER = "broker"
 """The role without which a process has a controller alone."""
@@ -78,7 +84,7 @@ class Process:
         if has_broker:
             self.broker = Broker(runtime, settings, listening, directories, housekeeping, self.controller, authorizer)
             runtime.nodes.append(self.broker)
-        self.audit: Audit | None = None
+        self.audit: Closing | None = None
         """What tells of the authorizer's decisions; None where nothing does."""
         if authorizer is not None and settings.pykafkad_audit_file:
             from pykafkad.server import audit

@@ -149,3 +149,13 @@ def test_every_command_that_asks_a_cluster_is_tried() -> None:
     tried = {words.split()[0] for words, _ in (*ROWS, *REFUSED)}
     # That of `export` is the consumer of `tail`.
     assert asking <= tried | {"export"}
+
+
+def test_a_topic_is_described_without_some_leaders(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody can tell the offsets of a partition whose only replica is away."""
+    with Broker(brokers=2, topics={"orders": 2}) as broker:
+        address = broker.bootstrap.split(",")[0]
+        broker.stop_broker(2)
+        assert main(["topics", "describe", "orders", "--bootstrap", address]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert sorted((row[2], row[6], row[7]) for row in rows) == [("-1", "", ""), ("1", "0", "0")]

@@ -96,3 +96,17 @@ def test_a_stop_during_the_start_ends_it():
     world.runtime.stop("a signal")
     with pytest.raises(ConfigError, match="a signal"):
         world.process.start()
+
+
+def test_the_audit_of_every_node_is_closed(world):
+    """A node without one has nothing to close."""
+
+    class Audit:
+        def close(self):
+            closed.append(self)
+
+    closed = []
+    audits = [Audit(), Audit()]
+    world.process.controllers[1].audit, world.process.members[2].audit = audits
+    world.process.audit.close()
+    assert closed == audits
