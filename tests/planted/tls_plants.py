@@ -33,9 +33,8 @@ PLANTS = (
     Plant(
         "who leaves takes the share with it",
         "server/tenants.py",
-        """        del self._served[tenant.poller.fileno()]
-        self._share_out()""",
-        "        del self._served[tenant.poller.fileno()]",
+        "del self._served[tenant.poller.fileno()]\n        self._share_out()",
+        "del self._served[tenant.poller.fileno()]",
         ("tests/testing/test_tenants.py",),
     ),
     Plant(
