@@ -339,7 +339,8 @@ class Commits:
         for log, answers in held.items():
             if log not in lacking:
                 self.after(log, log.end_offset, answers.settle)
-                if not behind[log] and answers.deadline < NEVER and not answers.is_settled:
+                # Also those that wait for a write or a sync first: followers may be missing when that has ended.
+                if answers.deadline < NEVER and not log.replica.commits_alone and not answers.is_settled:
                     if not self._expiring:
                         self._plan_expiry()
                     self._expiring.append(answers)

@@ -214,3 +214,29 @@ def test_the_preferred_leader_is_elected_again(world):
     assert answer.replica_election_results[0].partition_result[0].error_code == 0
     assert world.leader("t") == preferred
     assert append(world, b"2") == 2
+
+
+@pytest.mark.parametrize("group_commit", ["false", "true"])
+@pytest.mark.parametrize("size", [10, 700_000], ids=["small batch", "large batch"])
+def test_an_answer_waits_for_followers_as_long_as_its_request_allows(group_commit, size):
+    """Also one that waited for a sync, or for a write beside the loop, before only a follower was missing."""
+    never = {"replica_lag_time_max_ms": 10_000_000, "broker_session_timeout_ms": 10_000_000}
+    world = BrokersWorld(**SETTINGS, **never, pykafkad_group_commit=group_commit)
+    world.create_topic("t", 1, 3)
+    until_in_sync(world)
+    assert append(world, b"0") == 0
+    leader = world.leader("t")
+    world.process.kill_broker(leader % 3 + 1)
+    peer = world.connect(leader)
+    peer.send(produce("t", {0: batch(b"x" * size)}), 12)
+    world.advance(0.9)
+    assert not peer.answers
+    world.until(lambda: peer.answers, 3)
+    (row,) = peer.answers[0].responses[0].partition_responses
+    assert (row.error_code, row.base_offset) == (errors.REQUEST_TIMED_OUT, -1)
+    # The connection is served again.
+    peer.send(messages.ApiVersionsRequest(), 2)
+    world.until(lambda: len(peer.answers) == 2, 1)
+    assert world.broker(leader).partitions.get("t", 0).end_offset == 2
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
