@@ -63,15 +63,19 @@ class Connector:
     def _ended(self, connection: Connection) -> None:
         connecting, secured = self._take(connection)
         code = self._reactor.network.connect_error(connecting)
-        if not code:
+        reason = strerror(code) if code else ""
+        if not reason:
             try:
                 self._reactor.add(connecting, connection, secured or PlainTransport)
             except OSError as error:
                 # The system lets us wait for no more descriptors, or the connection has ended again.
-                code = error.errno or -1
-        if code:
+                reason = error.strerror or str(error) or "not connected"
+                if not error.errno:
+                    # It is not the system that says so: the transport cannot begin with this peer.
+                    connection.close(reason)
+        if reason:
             connecting.close()
-            connection.lost(strerror(code))
+            connection.lost(reason)
         elif secured is None:
             connection.owner.connected(connection)
 

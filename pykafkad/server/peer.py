@@ -205,7 +205,9 @@ class Peer:
             greeting.computed(result)
             self._greet_with(result)
         except ProtocolError as error:
-            self._disconnect(str(error))
+            connection = self._connection
+            assert connection is not None
+            connection.close(str(error))
 
     def _greet_with(self, token: bytes | None) -> None:
         """Send the next request of the greeting, or what is queued when it is over."""

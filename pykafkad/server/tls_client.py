@@ -78,6 +78,9 @@ class TlsClientTransport(TlsTransport):
             pass
         except ValueError:
             raise ConnectionAbortedError(0, f"{host_name!r} is no name that a certificate may have") from None
+        except ssl.SSLError as error:
+            # Its errno is OpenSSL's, none of the system's.
+            raise ConnectionAbortedError(0, f"the TLS handshake cannot begin: {error}") from None
         self._send_at_once(client.outgoing.read())
 
     def _shake_hands(self) -> None:

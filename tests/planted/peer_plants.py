@@ -12,6 +12,13 @@ BROKERS = ("tests/simulation/test_brokers_world.py",)
 
 PLANTS = (
     Plant(
+        "a server whose side of the login is not right is not told of",
+        "server/peer.py",
+        "assert connection is not None\nconnection.close(str(error))",
+        "assert connection is not None\nself._disconnect(str(error))",
+        SECURITY,
+    ),
+    Plant(
         "a request goes in the newest version that this node knows, whatever the other knows",
         "server/peer_greeting.py",
         "version: int = min(theirs[1], row.max_version)",

@@ -1,13 +1,17 @@
 """Nodes of one cluster that reach each other over TLS and log in, over the simulated network."""
 
+import ssl
+
 import pytest
 
 from pykafkad.config import Settings
 from pykafkad.errors import ConfigError
 from pykafkad.metadata import credentials, events
+from pykafkad.sasl import client
 from pykafkad.sasl.scram import usual_salt
-from pykafkad.server import peer_security
+from pykafkad.server import peer_greeting, peer_security
 from pykafkad.server.peer import PLAIN_TEXT
+from pykafkad.server.tls_client import TlsClient
 from pykafkad.wire import messages
 from tests import certificates
 from tests.handlers.requests import batch, produce
@@ -180,6 +184,50 @@ def test_a_login_that_is_refused_is_told_of(begin, capfd, settings, reason):
     """Once, and tried again after pauses."""
     told = refused(begin, capfd, "SASL_PLAINTEXT", **settings)
     assert len(told) == 1 and reason in told[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "limit", "value", "reason"),
+    [
+        (client, "ITERATIONS_MIN", 5000, "it asks for 4096 iterations of SCRAM; 5000 to 1000000 may be"),
+        (peer_greeting, "STEPS_MAX", 0, "its login goes on where it should end"),
+    ],
+    ids=["iterations", "steps"],
+)
+def test_a_server_whose_side_of_the_login_is_not_right_is_told_of(
+    begin, capfd, monkeypatch, place, limit, value, reason
+):
+    """Also when that is found beside the loop."""
+    monkeypatch.setattr(place, limit, value)
+    world = begin("SASL_PLAINTEXT", **secured("SASL_PLAINTEXT", "SCRAM-SHA-256"))
+    add_user(world.controller, "SCRAM-SHA-256")
+    process = world.start(2)
+    world.advance(20)
+    assert process.lifecycle.state != "running"
+    told = [line for line in capfd.readouterr().err.splitlines() if "peer-unfit" in line]
+    assert len(told) == 1 and "peer=controller:9093" in told[0] and reason in told[0]
+
+
+def test_a_host_name_that_no_certificate_has_is_told_of(begin, capfd, monkeypatch):
+    """TLS does not begin at all."""
+    first = TlsClient.transport
+    monkeypatch.setattr(TlsClient, "transport", lambda self, host_name: first(self, "." + host_name))
+    told = refused(begin, capfd, "SSL", **secured("SSL"))
+    assert len(told) == 1 and "'.controller' is no name that a certificate may have" in told[0]
+
+
+def test_a_handshake_that_cannot_begin_is_told_of(begin, capfd, monkeypatch):
+    """In OpenSSL's words: no version of TLS is left."""
+    first = TlsClient.transport
+
+    def transport(self, host_name):
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_3
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        return first(self, host_name)
+
+    monkeypatch.setattr(TlsClient, "transport", transport)
+    told = refused(begin, capfd, "SSL", **secured("SSL"))
+    assert len(told) == 1 and "the TLS handshake cannot begin: " in told[0]
 
 
 def test_one_who_does_not_log_in_is_no_broker(begin):
