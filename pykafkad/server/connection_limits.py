@@ -67,6 +67,7 @@ class ConnectionLimits:
     __slots__ = (
         "_addresses",
         "_counts",
+        "_exempt",
         "_limits",
         "_listeners",
         "_overrides",
@@ -96,6 +97,7 @@ class ConnectionLimits:
         self._strangers: dict[str, dict[int, tuple[Connection, TlsEndpoint | None]]] = {}
         self._rate_limit = UNLIMITED
         self._rate = ConnectionRate(11, 1)
+        self._exempt: set[Listener] = set()
 
     def add(self, listener: Listener, settings: Settings | None) -> None:
         """Connections may come to the listener from now on; without settings it has no limits of its own. Raises
@@ -103,6 +105,10 @@ class ConnectionLimits:
         of_listener = self._listeners[listener] = _OfListener()
         if settings is not None:
             of_listener.follow(settings, listener)
+
+    def exempt(self, listener: Listener) -> None:
+        """The listener's connections do not count: nobody from outside of this process can have one."""
+        self._exempt.add(listener)
 
     def follow(self, settings: Settings, addresses: Callable[[str, int], list[str]]) -> list[str]:
         """Take the limits from the settings as they are now. `addresses(name, 0)` resolves a name, and raises OSError;
@@ -169,11 +175,15 @@ class ConnectionLimits:
         over = self.count - self.max_connections
         if over <= 0:
             return []
-        others = [each for each in connections if not self.is_protected(each.listener)]
+        others = [
+            each for each in connections if not self.is_protected(each.listener) and each.listener not in self._exempt
+        ]
         return sorted(others, key=lambda each: each.transport.last_active)[:over]
 
     def opened(self, connection: Connection) -> None:
         """A connection is served from now on."""
+        if connection.listener in self._exempt:
+            return
         address = address_of(connection)
         self._counts[address] = self._counts.get(address, 0) + 1
         self._count(connection.listener, 1)
@@ -186,6 +196,8 @@ class ConnectionLimits:
 
     def closed(self, connection: Connection) -> None:
         """It is not any more."""
+        if connection.listener in self._exempt:
+            return
         self._count(connection.listener, -1)
         address = address_of(connection)
         left = self._counts.get(address, 0) - 1

@@ -278,6 +278,7 @@ class SocketServer:
         connection = self._connection("local:0")
         connection.accepted(listener, ("", 0), LocalSession(self._node.sessions, listener, connection.peer))
         self._reactor.add(there, connection)
+        self.limits.exempt(listener)
         self._opened(connection)
 
     # --- connections --------------------------------------------------------------------------------------------

@@ -130,6 +130,25 @@ def test_nothing_listens_for_them(world):
     assert stranger.closed and not stranger.answers
 
 
+def test_links_leave_the_connections_to_clients():
+    """They do not count in max.connections, nor are they ended when too many others are there."""
+    world = LoggingIn(**SETTINGS, max_connections=2)
+    world.create_topic("t", 3, replication_factor=3, min_insync_replicas=3)
+    write(world, b"1")
+    world.until(lambda: committed(world) == {1})
+    for broker in world.process.brokers:
+        server = broker.socket_server
+        links = [each for each in server.connections() if type(each.session) is LocalSession]
+        clients = [each for each in server.connections() if each not in links]
+        assert links and server.limits.count == len(clients)
+        server.limits.max_connections = -1
+        assert not set(links) & set(server.limits.excess(server.connections()))
+        for link in links:
+            world.runtime.reactor.drop_connection(link, "test")
+        assert server.limits.count == len(clients)
+    world.stop()
+
+
 def test_one_who_logs_in_is_no_broker_for_that():
     """With an authorizer, fetching as a follower is ClusterAction."""
     others = {**AUTHORIZER, "super_users": "User:root"}
