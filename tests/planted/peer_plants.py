@@ -6,11 +6,19 @@ from tests.planted.plant import Plant
 
 PEER = ("tests/server/test_peer.py",)
 LINKS = ("tests/server/test_local_links.py",)
+REPLICATED = ("tests/server/test_replicated_brokers.py",)
 SECURITY = ("tests/server/test_peer_security.py",)
 EXCHANGES = ("tests/sasl/test_node_logins.py",)
 BROKERS = ("tests/simulation/test_brokers_world.py",)
 
 PLANTS = (
+    Plant(
+        "acks=all never ends where a sync came before the wait for followers",
+        "server/commits.py",
+        "if answers.deadline < NEVER and not log.replica.commits_alone",
+        "if not behind[log] and answers.deadline < NEVER and not log.replica.commits_alone",
+        REPLICATED,
+    ),
     Plant(
         "a server whose side of the login is not right is not told of",
         "server/peer.py",

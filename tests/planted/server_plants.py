@@ -9,7 +9,6 @@ TIMERS = ("tests/server/test_timers.py",)
 COMMITS = ("tests/server/test_commits.py",)
 COMMIT_SYNCS = ("tests/server/test_commit_syncs.py",)
 MIN_INSYNC = ("tests/server/test_min_insync_replicas.py",)
-REPLICATED = ("tests/server/test_replicated_brokers.py",)
 GROUPS = ("tests/server/test_coordinator_host.py",)
 MACHINES = ("tests/server/test_machine_runner.py",)
 PARTITION_KEYS = ("tests/server/test_partition_key_cache.py",)
@@ -127,13 +126,6 @@ PLANTS = (
         'failed[log] = StorageFailure("write", log.directory, "the partition was deleted")\ncontinue',
         "continue",
         COMMITS,
-    ),
-    Plant(
-        "acks=all never ends where a sync came before the wait for followers",
-        "server/commits.py",
-        "if answers.deadline < NEVER and not log.replica.commits_alone",
-        "if not behind[log] and answers.deadline < NEVER and not log.replica.commits_alone",
-        REPLICATED,
     ),
     Plant(
         "acks=1 waits for the followers",

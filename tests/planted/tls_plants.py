@@ -236,8 +236,8 @@ PLANTS = (
     Plant(
         "a broker's connection ends for another one's",
         "server/connection_limits.py",
-        "[each for each in connections if not self.is_protected(each.listener)]",
-        "connections",
+        "if not self.is_protected(each.listener) and each.listener not in self._exempt",
+        "if each.listener not in self._exempt",
         LISTENER_LIMITS,
     ),
     Plant(
