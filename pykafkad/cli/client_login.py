@@ -65,6 +65,9 @@ def _tokens(own: dict[str, Any], user: str) -> Callable[[], str]:
         try:
             return get()
         except OSError as error:
-            raise Failure(f"the token end point {own['token_url']} gives {user} no token: {error}") from None
+            # Without what may be a login.
+            head, _, address = own["token_url"].rpartition("@")
+            url = f"{head.partition('//')[0]}//{address}" if "//" in head else address
+            raise Failure(f"the token end point {url} gives {user} no token: {error}") from None
 
     return token

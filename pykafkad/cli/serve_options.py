@@ -122,6 +122,7 @@ OPTIONS = (
         "[HOST:]PORT",
         False,
         "serve a schema registry over HTTP there, with Confluent's REST interface; without a host at 127.0.0.1 alone; "
+        "it needs no login, and ACLs do not count there: who reaches the port changes schemas; "
         "port 0 takes a free port; needs the extra `registry`",
     ),
     (

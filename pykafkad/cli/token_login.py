@@ -4,6 +4,7 @@ Java's login module describe it (KIP-255)."""
 from __future__ import annotations
 
 import json
+import math
 from base64 import urlsafe_b64encode
 
 from pykafkad.cli.token_source import TokenSource
@@ -59,9 +60,11 @@ def check(options: Mapping[str, str]) -> None:
     for name, text in options.items():
         if name == LIFETIME or name.startswith(_NUMBER):
             try:
-                float(text)
+                is_number = math.isfinite(float(text))
             except ValueError:
-                raise ValueError(f"must have a number as {name}") from None
+                is_number = False
+            if not is_number:
+                raise ValueError(f"must have a number as {name}")
 
 
 def unsigned(options: Mapping[str, str], now_seconds: float) -> str:
@@ -82,4 +85,4 @@ def unsigned(options: Mapping[str, str], now_seconds: float) -> str:
 
 
 def _part(value: Mapping[str, object]) -> str:
-    return urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+    return urlsafe_b64encode(json.dumps(value, allow_nan=False).encode()).rstrip(b"=").decode()

@@ -10,6 +10,7 @@ import json
 import threading
 import urllib.request as request
 from base64 import b64encode
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
@@ -47,25 +48,37 @@ class TokenSource:
             return self._token
 
     def _asked(self) -> Any:
-        asked = request.Request(self._url, urlencode(self._form).encode(), {"Authorization": self._authorization})
-        opener = request.OpenerDirector()
-        for each in (
-            # None: those of the environment, as every library takes them.
-            request.ProxyHandler({} if is_local(urlsplit(self._url).hostname or "") else None),
-            request.HTTPHandler(),
-            request.HTTPSHandler(),
-            request.HTTPErrorProcessor(),
-            # No redirections: the secret would go along.
-            request.HTTPDefaultErrorHandler(),
-            request.UnknownHandler(),
-        ):
-            opener.add_handler(each)
-        with opener.open(asked, timeout=TIMEOUT_SECONDS) as answer:
-            data = answer.read(ANSWER_BYTES_MAX)
+        try:
+            asked = request.Request(self._url, urlencode(self._form).encode(), {"Authorization": self._authorization})
+        except ValueError:
+            raise OSError("it is no URL such as https://issuer.example.com/token") from None
+        try:
+            with opener(self._url).open(asked, timeout=TIMEOUT_SECONDS) as answer:
+                data = answer.read(ANSWER_BYTES_MAX)
+        except (HTTPException, ValueError) as error:
+            raise OSError(f"it does not answer by HTTP: {type(error).__name__}") from None
         try:
             return json.loads(data)
         except ValueError:
             raise OSError("its answer is no JSON") from None
+
+
+def opener(url: str) -> request.OpenerDirector:
+    """What asks for a URL with a secret: at this machine without a proxy, and never elsewhere. Raises ValueError for
+    what is no URL."""
+    made = request.OpenerDirector()
+    for each in (
+        # None: those of the environment, as every library takes them.
+        request.ProxyHandler({} if is_local(urlsplit(url).hostname or "") else None),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPErrorProcessor(),
+        # No redirections: the secret would go along.
+        request.HTTPDefaultErrorHandler(),
+        request.UnknownHandler(),
+    ):
+        made.add_handler(each)
+    return made
 
 
 def is_local(host: str) -> bool:

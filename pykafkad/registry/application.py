@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import threading
 from collections.abc import Callable, Iterable
@@ -9,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from pykafkad.cli.token_source import is_local
 from pykafkad.registry.registry import Registry
 from pykafkad.registry.registry_errors import RegistryError
 from pykafkad.registry.routes import Route, Text, find
@@ -18,7 +20,7 @@ from pykafkad.testing.wire_client import Refused
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 MOST_BODY_BYTES = 1 << 20
 MOST_QUERY_FIELDS = 50
-STORE_ERROR, UNEXPECTED = 50001, 500
+STORE_ERROR, UNEXPECTED, FORBIDDEN = 50001, 500, 403
 
 Environment = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -27,8 +29,9 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 class Application:
     """Answers requests about one registry, one after the other: each may change what the next one sees."""
 
-    def __init__(self, registry: Registry, tell: Callable[[Exception, str], None]) -> None:
-        """`tell(error, request)` hears of bugs."""
+    def __init__(self, registry: Registry, tell: Callable[[Exception, str], None], *, is_loopback: bool = True) -> None:
+        """`tell(error, request)` hears of bugs. With `is_loopback` it is asked by this machine alone."""
+        self._is_loopback = is_loopback
         self._registry = registry
         self._turn = threading.Lock()
         self._tell = tell
@@ -43,6 +46,7 @@ class Application:
     def _answered(self, environment: Environment) -> tuple[int, bytes]:
         method = environment["REQUEST_METHOD"]
         try:
+            _check_site(environment, self._is_loopback)
             row, raw = find("GET" if method == "HEAD" else method, urlsplit(environment["REQUEST_URI"]).path)
             arguments = _arguments(row, raw, environment)
             with self._turn:
@@ -57,6 +61,27 @@ class Application:
         except Exception as error:
             self._tell(error, f"{method} {environment['PATH_INFO']}")
             return UNEXPECTED, _json(RegistryError(UNEXPECTED, "Internal Server Error").as_json())
+
+
+def _check_site(environment: Environment, is_loopback: bool) -> None:
+    """Raises RegistryError for the request of a web page of another site; other clients send no Origin. A page whose
+    name leads to this machine (DNS rebinding) has an Origin like the Host, which is then no name of this machine."""
+    origin, host = environment.get("HTTP_ORIGIN"), environment.get("HTTP_HOST", "")
+    if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
+        raise RegistryError(FORBIDDEN, "HTTP 403 Forbidden: the header Origin names another site")
+    if is_loopback and host and not _is_number_or_local(host):
+        raise RegistryError(FORBIDDEN, "HTTP 403 Forbidden: the header Host must be localhost or an address")
+
+
+def _is_number_or_local(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if is_local(name):
+            return True
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _arguments(row: Route, raw: dict[str, str], environment: Environment) -> dict[str, Any]:

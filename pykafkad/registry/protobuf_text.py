@@ -33,8 +33,11 @@ class _Writer:
         if any(each.name == "google/protobuf/descriptor.proto" for each in files):
             # Options of one's own are extensions, which only a pool with their files can read.
             self._pool = descriptor_pool.DescriptorPool()
-            for each in files:
-                self._pool.Add(each)
+            try:
+                for each in files:
+                    self._pool.Add(each)
+            except TypeError as error:
+                raise ValueError(f"it is no Protobuf schema that can be read here: {error}") from None
         self._syntax = "proto2"
 
     def file(self, file: Any) -> str:

@@ -25,8 +25,11 @@ def codec(
     as does this."""
     files = protobuf_schemas.parse(text, references).value
     pool: Any = descriptor_pool.DescriptorPool()
-    for each in files:
-        pool.Add(each)
+    try:
+        for each in files:
+            pool.Add(each)
+    except TypeError as error:
+        raise ValueError(f"it is no Protobuf schema that can be read here: {error}") from None
     names = _names(files[-1])
     wanted = _wanted(names, files[-1].package, name)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
+from pykafkad.cli.token_source import opener
 from pykafkad.registry.schema import AVRO, Reference, Schema
 from pykafkad.registry.state import references_of
 
@@ -32,9 +34,14 @@ class RegistryClient:
 
     def __init__(self, url: str) -> None:
         """Raises ValueError for what is no URL of HTTP."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url}: must be a URL such as http://localhost:8081")
+        try:
+            parts = urlsplit(url)
+            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_url = False
+        if not is_url:
+            # Without what may be a login.
+            raise ValueError(f"{url.rpartition('@')[2]}: must be a URL such as http://localhost:8081")
         login, _, address = parts.netloc.rpartition("@")
         self.url = urlunsplit((parts.scheme, address, parts.path.rstrip("/"), "", ""))
         """Without a login."""
@@ -46,7 +53,8 @@ class RegistryClient:
         """The JSON of the answer; with a body it is a POST. Raises RegistryFailure."""
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urlopen(Request(self.url + path, data, self._headers), timeout=TIMEOUT_SECONDS) as answer:
+            asked = Request(self.url + path, data, self._headers)
+            with opener(self.url).open(asked, timeout=TIMEOUT_SECONDS) as answer:
                 return json.loads(answer.read(MOST_ANSWER_BYTES))
         except HTTPError as error:
             with error:
@@ -54,6 +62,8 @@ class RegistryClient:
         except (URLError, OSError) as error:
             reason = getattr(error, "reason", error)
             raise RegistryFailure(f"the registry {self.url} does not answer: {reason}") from None
+        except HTTPException as error:
+            raise RegistryFailure(f"the registry {self.url} does not speak HTTP: {error!r}") from None
         except (ValueError, RecursionError) as error:
             raise RegistryFailure(f"the registry {self.url} answers what is no JSON: {error}") from None
 
@@ -64,12 +74,12 @@ class RegistryClient:
     def version(self, subject: str, number: int | str = "latest") -> tuple[int, Schema]:
         """Id and schema of a version of a subject. Raises RegistryFailure."""
         found = self.ask(f"/subjects/{quote(subject, safe='')}/versions/{number}")
-        return int(found["id"]), _schema(found)
+        return _id(found), _schema(found)
 
     def register(self, subject: str, schema: Schema) -> int:
         """The id of a schema, which is a version of the subject afterwards. Raises RegistryFailure."""
         body = {"schema": schema.text, "schemaType": schema.kind}
-        return int(self.ask(f"/subjects/{quote(subject, safe='')}/versions", body)["id"])
+        return _id(self.ask(f"/subjects/{quote(subject, safe='')}/versions", body))
 
     def texts(self, references: tuple[Reference, ...]) -> list[tuple[str, str]]:
         """Names and texts of everything that references lead to; what another one needs comes before it. Raises
@@ -93,15 +103,25 @@ class RegistryClient:
         return list(found.items())
 
 
+def _id(found: Any) -> int:
+    try:
+        return int(found["id"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RegistryFailure(f"the registry answers something without an id: {error!r}") from None
+
+
 def _schema(found: Any) -> Schema:
     try:
-        return Schema(found.get("schemaType") or AVRO, found["schema"], references_of(found.get("references")))
-    except (AttributeError, KeyError, ValueError) as error:
+        text, kind = found["schema"], found.get("schemaType") or AVRO
+        if not isinstance(text, str) or not isinstance(kind, str):
+            raise ValueError("schema and schemaType must be texts")
+        return Schema(kind, text, references_of(found.get("references")))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise RegistryFailure(f"the registry answers something without a schema: {error!r}") from None
 
 
 def _reason(error: HTTPError) -> str:
     try:
         return str(json.loads(error.read(1 << 16))["message"])
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, RecursionError, HTTPException):
         return f"HTTP {error.code} {error.reason}"

@@ -7,6 +7,7 @@ What Avro has and JSON has not: bytes are text where they are UTF-8, else `{"hex
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -124,10 +125,16 @@ def _json_encoder(text: str, references: list[tuple[str, str]]) -> Callable[[Any
     from referencing import Registry, exceptions as unresolved, jsonschema as dialects
 
     schema = json.loads(text)
-    resources = [(name, dialects.DRAFT7.create_resource(json.loads(referred))) for name, referred in references]
-    validator = validators.validator_for(schema, default=validators.Draft7Validator)(
-        schema, registry=Registry().with_resources(resources)
-    )
+    loaded = [(name, json.loads(referred)) for name, referred in references]
+    if not all(isinstance(each, dict | bool) for each in (schema, *(each for _, each in loaded))):
+        raise ValueError("it is no JSON Schema: an object, true or false")
+    resources = [(name, dialects.DRAFT7.create_resource(each)) for name, each in loaded]
+    kind = validators.validator_for(schema, default=validators.Draft7Validator)
+    try:
+        kind.check_schema(schema)
+    except exceptions.SchemaError as error:
+        raise ValueError(f"it is no JSON Schema: {error.message}") from None
+    validator = kind(schema, registry=Registry().with_resources(resources))
 
     def encode(value: Any) -> bytes:
         try:
@@ -135,6 +142,9 @@ def _json_encoder(text: str, references: list[tuple[str, str]]) -> Callable[[Any
         except exceptions.ValidationError as error:
             place = "/".join(map(str, error.absolute_path))
             raise ValueError(error.message + (f" at {place}" if place else "")) from None
+        except (exceptions.UnknownType, re.error, TypeError) as error:
+            told = f"unknown type {error.type!r}" if isinstance(error, exceptions.UnknownType) else error
+            raise ValueError(f"the schema is no JSON Schema: {told}") from None
         except unresolved.Unresolvable as error:
             raise ValueError(f"the schema refers to {error}, which is not there") from None
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -6,6 +6,7 @@ import logging
 import traceback
 
 from pykafkad.cli import extras
+from pykafkad.cli.token_source import is_local
 from pykafkad.errors import ConfigError
 from pykafkad.http_server import HttpServer
 from pykafkad.registry.application import MOST_BODY_BYTES, Application
@@ -35,6 +36,7 @@ class RegistryServer:
         self._server = HttpServer(
             "the schema registry", host or HOST, port, threads=THREADS, body_bytes_max=2 * MOST_BODY_BYTES
         )
+        self._is_loopback = is_local(host or HOST)
         self._silence = logging.NullHandler()
 
     @property
@@ -45,7 +47,9 @@ class RegistryServer:
     def start(self) -> None:
         """Serve. Raises StartFailure for an address that can't be had."""
         logging.getLogger(LOGGER).addHandler(self._silence)
-        self._server.start(Application(self.registry, self._tell))
+        self._server.start(Application(self.registry, self._tell, is_loopback=self._is_loopback))
+        if not self._is_loopback:
+            self._logs.warning("registry", "open-to-others", url=self.url, login="none")
 
     def close(self) -> None:
         """Stop. Fine if it does not run."""

@@ -179,14 +179,14 @@ PLANTS = (
     Plant(
         "an issuer on this machine is asked through a proxy",
         "cli/token_source.py",
-        'request.ProxyHandler({} if is_local(urlsplit(self._url).hostname or "") else None)',
+        'request.ProxyHandler({} if is_local(urlsplit(url).hostname or "") else None)',
         "request.ProxyHandler()",
         TOKENS,
     ),
     Plant(
         "no proxy is asked for an issuer elsewhere",
         "cli/token_source.py",
-        'request.ProxyHandler({} if is_local(urlsplit(self._url).hostname or "") else None)',
+        'request.ProxyHandler({} if is_local(urlsplit(url).hostname or "") else None)',
         "request.ProxyHandler({})",
         TOKENS,
     ),

@@ -9,7 +9,24 @@ VALUES = ("tests/registry/test_values.py",)
 COMMANDS = ("tests/cli/test_by_schema.py",)
 DIFFERENCES = "registry/protobuf_differences.py"
 
+CLIENT = ("tests/registry/test_registry_client.py",)
+SITES = ("tests/registry/test_sites.py",)
+
 PLANTS = (
+    Plant(
+        "a registry's login goes along to where it sends one",
+        "cli/token_source.py",
+        "        request.HTTPDefaultErrorHandler(),\n",
+        "        request.HTTPRedirectHandler(),\n        request.HTTPDefaultErrorHandler(),\n",
+        CLIENT,
+    ),
+    Plant(
+        "web pages of other sites write schemas",
+        "registry/application.py",
+        "if origin is not None and",
+        "if origin is None and",
+        SITES,
+    ),
     Plant(
         "a field that moves into a oneof alone counts as two",
         DIFFERENCES,

@@ -271,3 +271,22 @@ def test_any_bytes_are_a_value_or_are_refused(schema):
             json.dumps(values.decoded(struct.pack(">bI", 0, 1) + data).value)
     with contextlib.suppress(NotBySchema):
         values.decoded(struct.pack(">bI", 0, 1) + b"\x02" * 5000)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        Schema(JSON_SCHEMA, "5"),
+        Schema(JSON_SCHEMA, '{"type": "nonsense"}'),
+        Schema(JSON_SCHEMA, '{"pattern": "("}'),
+        Schema(
+            PROTOBUF,
+            'syntax = "proto2"; message A { optional int32 a = 1 [json_name = "x"];'
+            ' optional int32 b = 2 [json_name = "x"]; }',
+        ),
+    ],
+)
+def test_schemas_that_a_registry_may_hold_and_nobody_can_use(schema):
+    """The error is the one that commands tell of."""
+    with pytest.raises(NotBySchema):
+        written(schema, "text")
