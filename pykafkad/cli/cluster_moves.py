@@ -176,6 +176,10 @@ def _reason(code: int, words: str | None) -> str:
     return f"{error_name(code)}: {words}" if words else error_name(code)
 
 
+def _still_moving(count: int, timeout_seconds: float) -> str:
+    return f"{count} {'partition is' if count == 1 else 'partitions are'} still moving after {timeout_seconds} s"
+
+
 def _print_refused(refused: Mapping[Place, str]) -> None:
     for (topic, index), reason in refused.items():
         print_error(f"{topic}-{index}: {reason}")
@@ -185,8 +189,7 @@ def wait(
     admin: Any, wanted: Mapping[Place, list[int]], timeout_seconds: float, before: int = 0, total: int = 0
 ) -> None:
     """Waits until partitions have their replicas, and tells people how far it is, where `before` of `total` were moved
-    before these. Raises Failure after that time, and
-    for a move that somebody else changed or ended."""
+    before these. Raises Failure after that time, and for a move that somebody else changed or ended."""
     from time import monotonic, sleep
 
     until, settled_until, shown = monotonic() + timeout_seconds, 0.0, -1
@@ -200,8 +203,8 @@ def wait(
             if monotonic() >= until:
                 names = ", ".join(f"{topic}-{index}" for topic, index in left[:5])
                 raise Failure(
-                    f"{len(left)} partitions are still moving after {timeout_seconds} s ({names}); they go on: "
-                    "`pykafkad cluster describe` shows them, `pykafkad cluster move TOPIC --cancel` ends them"
+                    f"{_still_moving(len(left), timeout_seconds)} ({names}): `pykafkad cluster describe` shows what "
+                    "goes on, `pykafkad cluster move TOPIC --cancel` ends it"
                 )
         else:
             others = _elsewhere(admin, wanted)
@@ -366,7 +369,7 @@ def _wait_for_others(admin: Any, places: Collection[Place], timeout_seconds: flo
     until = monotonic() + timeout_seconds
     while places and (left := [place for place in cluster_state.moves(admin) if place in places]):
         if monotonic() >= until:
-            raise Failure(f"{len(left)} partitions are still moving after {timeout_seconds} s")
+            raise Failure(_still_moving(len(left), timeout_seconds))
         sleep(PAUSE_SECONDS)
 
 

@@ -238,8 +238,8 @@ def test_a_wait_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Failure) as failure:
         cluster_moves.wait(Admin([1, 2], moves=True), {("t", 0): [2]}, 0.05)
     assert str(failure.value) == (
-        "1 partitions are still moving after 0.05 s (t-0); they go on: `pykafkad cluster describe` shows them, "
-        "`pykafkad cluster move TOPIC --cancel` ends them"
+        "1 partition is still moving after 0.05 s (t-0): `pykafkad cluster describe` shows what goes on, "
+        "`pykafkad cluster move TOPIC --cancel` ends it"
     )
     assert capsys.readouterr().err == "0 of 1 partitions moved\n"
 
@@ -253,6 +253,6 @@ def test_a_move_that_somebody_else_ended_is_an_error(monkeypatch: pytest.MonkeyP
 
 def test_a_wait_for_moves_of_others_has_a_limit_too() -> None:
     """They go on."""
-    with pytest.raises(Failure, match=r"1 partitions are still moving after 0\.05 s"):
+    with pytest.raises(Failure, match=r"1 partition is still moving after 0\.05 s"):
         cluster_moves._wait_for_others(Admin([1, 2], moves=True), [("t", 0)], 0.05)
     cluster_moves._wait_for_others(Admin([2], moves=False), [("t", 0)], 60)
