@@ -39,7 +39,10 @@ def serve(
     and StartFailure when a node cannot start."""
     between = cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
     ready_file, topics = serve_files.ready_file(options.ready_file), made.topics()
-    ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(controllers)]
+    try:
+        ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(controllers)]
+    except OSError as error:
+        raise StartFailure(f"no port for a controller: {error.strerror or error}") from None
     quorum, members = cluster_settings.of_quorum(settings, brokers, ports, Disk(), Random())
     if settings.pykafkad_memory_max_bytes:
         share = str(settings.pykafkad_memory_max_bytes // (len(quorum) + len(members)) or 1)
@@ -53,7 +56,7 @@ def serve(
         run.forget_ready(ready_file)
         nodes.wait_ready(begun)
         addresses = [each.addresses[between] for each in begun]
-        StartRequests(addresses, lambda: nodes.stopping).settle(topics, made.acls)
+        StartRequests(addresses, nodes.is_stopped).settle(topics, made.acls)
         listening = zip(*(each.addresses for each in begun), strict=True)
         run.tell_ready([",".join(each) for each in listening], ready_file, {})
         was_stopped = nodes.serve()

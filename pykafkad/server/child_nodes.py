@@ -10,13 +10,13 @@ import os
 import subprocess
 import sys
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from pykafkad.errors import ConfigError, StartFailure
-from pykafkad.server import node_process
+from pykafkad.server import node_process, run
 from pykafkad.server.wiring import BROKER
 
-READY = "pykafkad ready on "
+_SERVES = f"{run.READY} on "
 """How the report of a node begins that serves; the addresses follow."""
 
 STOP_SECONDS = 90.0
@@ -49,6 +49,7 @@ class ChildNode:
         self.report = ""
         self.status: str | None = None
         self.exit_code = 0
+        self.is_end_told = False
         # Ctrl-C at a terminal reaches a whole group of processes; the parent says when which child stops.
         of_its_own: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         self.process = subprocess.Popen(
@@ -99,6 +100,15 @@ class ChildNode:
                 pass
 
 
+def _failure(child: ChildNode) -> ConfigError:
+    """Why no start succeeds with this child, which has ended."""
+    # The report of one that has served is no reason.
+    if child.addresses or not child.report:
+        return StartFailure(f"{child.role} {child.node_id}: it ended with {child.status}")
+    failure = ConfigError if child.exit_code == 2 else StartFailure
+    return failure(f"{child.role} {child.node_id}: {child.report}")
+
+
 class ChildNodes:
     """All children. `start` some, `wait_ready`, then `serve`; `close` ends all that are left."""
 
@@ -121,10 +131,14 @@ class ChildNodes:
         os._exit(exit_code)
 
     def start(self, nodes: Iterable[Settings]) -> list[ChildNode]:
-        """Start a process for each of these nodes."""
+        """Start a process for each of these nodes. Raises StartFailure where the system has no room for one."""
         begun: list[ChildNode] = []
         for settings in nodes:
-            begun.append(ChildNode(settings, self._logs.level, self._events))
+            try:
+                begun.append(ChildNode(settings, self._logs.level, self._events))
+            except OSError as error:
+                where = f"{node_process.role_of(settings)} {settings.node_id}"
+                raise StartFailure(f"{where}: no process for it: {error.strerror or error}") from None
             self.children.append(begun[-1])
         return begun
 
@@ -136,12 +150,25 @@ class ChildNodes:
             if kind == _SIGNAL:
                 raise Interrupted
             if kind == _END:
-                failure = ConfigError if child.exit_code == 2 else StartFailure
-                raise failure(f"{child.role} {child.node_id}: {child.report or f'it ended with {child.status}'}")
-            if child.report.startswith(READY):
-                child.addresses = child.report.removeprefix(READY).split()
+                raise _failure(child)
+            if child.report.startswith(_SERVES):
+                child.addresses = child.report.removeprefix(_SERVES).split()
                 fields = {"role": child.role, "pid": child.process.pid, "listens": ",".join(child.addresses)}
                 self._logs.info("server", "node-started", node=child.node_id, **fields)
+            elif child.report.startswith(run.READY):
+                raise StartFailure(f"{child.role} {child.node_id}: its report has no addresses: {child.report}")
+
+    def is_stopped(self) -> bool:
+        """Whether a signal came, without a wait; for what is done between `wait_ready` and `serve`. Raises StartFailure
+        when a child has ended."""
+        while self.stopping is None:
+            try:
+                kind, child = self._events.get_nowait()
+            except Empty:
+                return False
+            if kind == _END:
+                raise _failure(child)
+        return True
 
     def serve(self) -> bool:
         """Until a signal comes, or no broker is left: whether it was a signal."""
@@ -150,18 +177,33 @@ class ChildNodes:
             if kind == _SIGNAL:
                 return True
             if kind == _END:
-                self._logs.error("server", "node-ended", node=child.node_id, role=child.role, status=child.status)
+                self._tell_end(child)
                 if not self._alive(BROKER):
                     return False
+
+    def _tell_end(self, child: ChildNode) -> None:
+        child.is_end_told = True
+        self._logs.error("server", "node-ended", node=child.node_id, role=child.role, status=child.status)
+
+    def _tell_ends(self) -> None:
+        """Tell of children that served and ended by themselves. Who stops all processes may have told them too, not
+        this one alone: then a clean end is no news."""
+        for child in self.children:
+            is_news = child.status is not None and child.addresses and not child.is_end_told
+            if is_news and (self.stopping is None or child.exit_code):
+                self._tell_end(child)
 
     def _alive(self, role: str) -> list[ChildNode]:
         return [child for child in self.children if child.role == role and child.status is None]
 
     def close(self) -> None:
         """Stop the brokers, then the controllers, which help them to leave. Who takes too long is killed."""
+        self._tell_ends()
         for role in (BROKER, "controller"):
             stopping = self._alive(role)
             for child in stopping:
+                # However it ends from now on, it was asked to.
+                child.is_end_told = True
                 child.ask_to_stop()
             for child in stopping:
                 child.watcher.join(STOP_SECONDS)

@@ -393,6 +393,10 @@ def _addresses(process: Process) -> list[str]:
     ]
 
 
+READY = "pykafkad ready"
+"""How the line begins that says that every API is served."""
+
+
 def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, str]) -> None:
     """The readiness line, and its file: every API is served at these addresses."""
     addresses = " ".join(reached)
@@ -404,7 +408,7 @@ def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, 
         Disk().replace(ready_file, "".join(f"{each}\n" for each in [addresses, *kept]).encode())
     with_words = f" with {' '.join(told)}" if told else ""
     try:
-        print(f"pykafkad ready{with_words} on {addresses}", flush=True)
+        print(f"{READY}{with_words} on {addresses}", flush=True)
     except OSError as error:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)

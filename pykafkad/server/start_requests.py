@@ -17,9 +17,17 @@ SECONDS = 60.0
 
 _PAUSE_SECONDS = 0.02
 
+_RETRIABLE = (
+    errors.REQUEST_TIMED_OUT,
+    errors.NOT_CONTROLLER,
+    errors.BROKER_NOT_AVAILABLE,
+    errors.NETWORK_EXCEPTION,
+)
+"""What may be otherwise a moment later, while controllers elect or a broker comes back."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from pykafkad.server.start_acls import Creation
@@ -31,18 +39,21 @@ class StartRequests:
     def __init__(
         self, addresses: Sequence[str], is_stopped: Callable[[], object], runtime: Runtime | None = None
     ) -> None:
-        """Once `is_stopped()` holds, nothing is waited for. `runtime` is that of the brokers if they are in this
-        process: it has its turns here. Raises StartFailure for an address that nobody knows."""
+        """Once `is_stopped()` holds or raises, nothing is waited for. `runtime` is that of the brokers if they are in
+        this process: it has its turns here. Raises StartFailure for an address that nobody knows."""
         self._is_own = runtime is None
         runtime = self._runtime = runtime or Runtime()
         self._is_stopped = is_stopped
         self._deadline = runtime.now + SECONDS
         self._peers: list[Peer] = []
+        self._lacking = ""
+        """What is waited for, and of whom."""
         for address in addresses:
             host, port = parse_address(address, "listeners")
             try:
                 (found, *_) = runtime.reactor.network.addresses(host, port)
             except OSError as error:
+                self.close()
                 raise StartFailure(f"{address} is not found: {error}") from None
             self._peers.append(Peer(runtime, found, port, client_id="pykafkad-serve"))
 
@@ -63,58 +74,104 @@ class StartRequests:
 
     def _turn(self) -> None:
         runtime = self._runtime
-        if self._is_stopped() or runtime.now >= self._deadline:
-            raise StartFailure(f"the brokers have not settled in {SECONDS:.0f} s")
+        if self._is_stopped():
+            raise StartFailure(f"stopped before the brokers have settled: {self._lacking}")
+        if runtime.now >= self._deadline:
+            raise StartFailure(f"the brokers have not settled in {SECONDS:.0f} s: {self._lacking}")
         runtime.reactor.turn(runtime.seconds_to_next_turn(min(self._deadline, runtime.now + _PAUSE_SECONDS)))
 
     def settle(self, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
         """Have all of this there and known to every broker. Raises ConfigError for what cannot be, and StartFailure."""
         try:
             self.create_acls(acls)
-            self.create_topics(topics)
-            self.wait_until_known([name for name, _ in topics])
+            created = self.create_topics(topics)
+            self.wait_until_known([name for name, _ in topics], created)
         finally:
             self.close()
 
-    def create_topics(self, topics: Sequence[tuple[str, int]]) -> None:
-        """Create those of these (name, partitions) that are not there. Raises ConfigError for one that cannot be, and
-        StartFailure."""
-        asked = messages.CreateTopicsRequest
-        for name, partitions in topics:
-            topic = asked.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-            answer = self._ask(self._peers[0], asked(topics=[topic], timeout_ms=int(SECONDS * 1000)))
-            if type(answer) is Failure:
-                raise StartFailure(f"--topic {name}:{partitions}: {answer.reason}")
-            (row,) = answer.topics
-            if row.error_code not in (0, errors.TOPIC_ALREADY_EXISTS):
-                raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
+    def create_topics(self, topics: Sequence[tuple[str, int]]) -> set[str]:
+        """Create those of these (name, partitions) that are not there; the names of those that were created. Raises
+        ConfigError for one that cannot be, and StartFailure."""
+        return {name for name, partitions in topics if self._create_topic(name, partitions)}
+
+    def _create_topic(self, name: str, partitions: int) -> bool:
+        """Whether it was created: it may be there already."""
+        asked, words = messages.CreateTopicsRequest, f"--topic {name}:{partitions}"
+        topic = asked.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
+        request = asked(topics=[topic], timeout_ms=int(SECONDS * 1000))
+        while True:
+            answer = self._ask_first(request, words)
+            if type(answer) is not Failure:
+                (row,) = answer.topics
+                if row.error_code in (0, errors.TOPIC_ALREADY_EXISTS):
+                    return bool(row.error_code == 0)
+                self._lacking = f"{words}: {_reason(row)}"
+                if not self._may_change(row.error_code):
+                    raise ConfigError(self._lacking)
+            self._turn()
 
     def create_acls(self, entries: Sequence[tuple[str, Creation]]) -> None:
         """Store these entries, each with the words that name it. Raises ConfigError for one that cannot be, and
         StartFailure."""
-        if not entries:
-            return
-        answer = self._ask(self._peers[0], messages.CreateAclsRequest(creations=[creation for _, creation in entries]))
-        if type(answer) is Failure:
-            raise StartFailure(f"--acl: {answer.reason}")
-        for (words, _), row in zip(entries, answer.results, strict=True):
-            if row.error_code:
-                raise ConfigError(f"{words}: {row.error_message}")
+        left = list(entries)
+        while left:
+            # Who repeats an entry that is stored has it stored once.
+            request = messages.CreateAclsRequest(creations=[creation for _, creation in left])
+            answer = self._ask_first(request, left[0][0])
+            if type(answer) is not Failure:
+                refused = [each for each in zip(left, answer.results, strict=True) if each[1].error_code]
+                for (words, _), row in refused:
+                    self._lacking = f"{words}: {_reason(row)}"
+                    if row.error_code not in _RETRIABLE:
+                        raise ConfigError(self._lacking)
+                left = [entry for entry, _ in refused]
+            if left:
+                self._turn()
 
-    def wait_until_known(self, topics: Sequence[str]) -> None:
-        """Wait until every broker knows all of them, and leaders of these topics. Raises StartFailure."""
+    def _ask_first(self, request: messages.Struct, words: str) -> Any:
+        """The first broker's answer to what these words ask for, or a Failure, which may pass."""
+        first = self._peers[0]
+        self._lacking = self._lacking or f"{words}: no answer of {first.host}:{first.port}"
+        answer = self._ask(first, request)
+        self._lacking = f"{words}: {first.host}:{first.port}: {answer.reason}" if type(answer) is Failure else ""
+        return answer
+
+    def _may_change(self, code: int) -> bool:
+        """Whether a topic refused with this code may be created a moment later. There are too few replicas as long as
+        a broker has lost its session."""
+        if code != errors.INVALID_REPLICATION_FACTOR:
+            return code in _RETRIABLE
+        answer = self._ask(self._peers[0], messages.MetadataRequest(topics=[]))
+        return type(answer) is Failure or len(answer.brokers) < len(self._peers)
+
+    def wait_until_known(self, topics: Sequence[str], created: Collection[str]) -> None:
+        """Wait until every broker knows all of them, these topics, and leaders of those that were `created` now: the
+        others may have partitions whose replicas are all gone. Raises StartFailure."""
         asked = messages.MetadataRequest
         request = asked(
             topics=[asked.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
         )
         for peer in self._peers:
-            while not self._knows_all(self._ask(peer, request)):
+            where = f"{peer.host}:{peer.port}"
+            self._lacking = f"no answer of {where}"
+            while lacking := self._lacks(self._ask(peer, request), created):
+                self._lacking = f"{where}: {lacking}"
                 self._turn()
 
-    def _knows_all(self, answer: Any) -> bool:
-        return (
-            type(answer) is not Failure
-            and len(answer.brokers) >= len(self._peers)
-            and not any(topic.error_code for topic in answer.topics)
-            and not any(partition.error_code for topic in answer.topics for partition in topic.partitions)
-        )
+    def _lacks(self, answer: Any, created: Collection[str]) -> str:
+        """What this answer lacks, if anything."""
+        if type(answer) is Failure:
+            return str(answer.reason)
+        if len(answer.brokers) < len(self._peers):
+            return f"it knows {len(answer.brokers)} of {len(self._peers)} brokers"
+        for topic in answer.topics:
+            if topic.error_code:
+                return f"topic {topic.name}: {errors.name(topic.error_code)}"
+            for partition in topic.partitions if topic.name in created else ():
+                if partition.error_code:
+                    return f"{topic.name}-{partition.partition_index}: {errors.name(partition.error_code)}"
+        return ""
+
+
+def _reason(row: Any) -> str:
+    return str(row.error_message or errors.name(row.error_code))

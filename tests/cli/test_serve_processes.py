@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pykafkad import errors
 from pykafkad.testing.waits import until
 from pykafkad.testing.wire_client import WireClient
 
@@ -115,8 +117,25 @@ def test_brokers_as_processes(started: Any, tmp_path: Path) -> None:
     parent.wait_gone()
     folders = ("broker1", "broker2", "broker3", "controller3000")
     assert all((data / each / ".kafka_cleanshutdown").exists() for each in folders)
-    again = started(*options)
+    again = started(*options, "--topic", "t:6")
     assert len(metadata(again.addresses()[0]).topics[0].partitions) == 6
+
+
+@pytest.mark.parametrize("is_one_process", [False, True])
+def test_a_start_without_the_data_of_a_broker(started: Any, tmp_path: Path, is_one_process: bool) -> None:
+    """A topic that is named and was there before may have a partition that nobody leads; one that is new may not."""
+    data = tmp_path / "data"
+    options = ("--brokers", "2", "--controllers", "3", "--data", str(data))
+    parent = started(*options, "--topic", "t:2")
+    parent.addresses()
+    parent.process.terminate()
+    assert parent.process.wait(WAIT_SECONDS) == 0
+    parent.wait_gone()
+    shutil.rmtree(data / "broker2")
+    again = started(*options, "--topic", "t:2", "--topic", "new:2", is_one_process=is_one_process)
+    for address in again.addresses():
+        codes = {each.name: [row.error_code for row in each.partitions] for each in metadata(address).topics}
+        assert sorted(codes["t"]) == [0, errors.LEADER_NOT_AVAILABLE] and codes["new"] == [0, 0]
 
 
 def test_all_end_with_their_parent(started: Any) -> None:

@@ -6,6 +6,7 @@ from tests.planted.plant import Plant
 
 SETTINGS = ("tests/server/test_cluster_settings.py",)
 QUORUM = ("tests/server/test_quorum_cluster.py",)
+START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
 
 PLANTS = (
@@ -40,15 +41,29 @@ PLANTS = (
     Plant(
         "a child that ends while it starts is told without its name",
         "server/child_nodes.py",
-        'raise failure(f"{child.role} {child.node_id}: {child.report or',
-        'raise failure(f"{child.report or',
+        'failure(f"{child.role} {child.node_id}: {child.report}")',
+        "failure(child.report)",
         PROCESSES,
+    ),
+    Plant(
+        "a child that ends while the brokers settle is not noticed",
+        "server/child_nodes.py",
+        "except Empty:\n    return False\nif kind == _END:",
+        "except Empty:\n    return False\nif False:",
+        START,
+    ),
+    Plant(
+        "a start waits for leaders of topics that were there before",
+        "server/start_requests.py",
+        "topic.partitions if topic.name in created else ()",
+        "topic.partitions",
+        START,
     ),
     Plant(
         "the parent outlives all brokers",
         "server/child_nodes.py",
-        "return False",
-        "pass",
+        "if not self._alive(BROKER): return False",
+        "if not self._alive(BROKER):\n    pass",
         PROCESSES,
     ),
     Plant(
