@@ -23,6 +23,7 @@ from pykafkad.settings.of_listener import ListenerSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from pykafkad.config import Settings
@@ -86,20 +87,27 @@ class ServerContext(ssl.SSLContext):
 
 def context(of_listener: ListenerSettings) -> ServerContext:
     """What the settings make. Raises ConfigError."""
+    result = _without_key(of_listener)
+    _load_key(of_listener, result)
+    others = _load_other_names(of_listener, result) if other_stores(of_listener) else []
+    if result.verify_mode != ssl.CERT_NONE:
+        # OpenSSL looks for a client's authority in the context that was chosen by name, so each needs the trust.
+        _load_trust(of_listener, [result, *others])
+    return result
+
+
+def _without_key(of_listener: ListenerSettings) -> ServerContext:
+    """The rules of a listener, which count for each of its certificates. Raises ConfigError."""
     result = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     result.options |= ssl.OP_NO_RENEGOTIATION
     # As a real Kafka with TLS 1.3; each costs a tenth of a millisecond.
     result.num_tickets = 1
     _set_versions(of_listener, result)
     _set_ciphers(of_listener, result)
-    _load_key(of_listener, result)
-    if other_stores(of_listener):
-        _load_other_names(of_listener, result)
     result.verify_mode = _CLIENT_AUTH[of_listener.value("ssl.client.auth")]
     if result.verify_mode != ssl.CERT_NONE:
         # Java trusts each certificate of a trust store as it is, also one that another authority signed.
         result.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        _load_trust(of_listener, result)
     return result
 
 
@@ -114,13 +122,13 @@ def client_context(of_listener: ListenerSettings, *, checks_name: bool) -> ssl.S
     if any(of_listener.value(name) is not None for name in _KEYS):
         _load_key(of_listener, made)
     made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    _load_trust(of_listener, made, ssl.Purpose.SERVER_AUTH)
+    _load_trust(of_listener, [made], ssl.Purpose.SERVER_AUTH)
     return made
 
 
 def check_trust(of_listener: ListenerSettings) -> None:
     """Raises ConfigError for a trust store that is given and cannot be loaded, whether or not anybody needs it."""
-    _load_trust(of_listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    _load_trust(of_listener, [ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)])
 
 
 def _wrong(of_listener: ListenerSettings, name: str, sentence: str) -> ConfigError:
@@ -258,12 +266,14 @@ def other_stores(of_listener: ListenerSettings) -> tuple[str, ...]:
     return tuple(of_listener.value("pykafkad.ssl.sni.keystores"))
 
 
-def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> None:
-    """Have clients that ask for another name (RFC 6066, section 3) shown the certificate that has it."""
+def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> list[ServerContext]:
+    """Have clients that ask for another name (RFC 6066, section 3) shown the certificate that has it, and return what
+    these are served with."""
     setting = "pykafkad.ssl.sni.keystores"
+    others = []
     contexts: dict[str, ServerContext] = {}
     for path in other_stores(of_listener):
-        other = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+        other = _without_key(of_listener)
         try:
             text = content(path).decode("ascii", "replace")
         except OSError as error:
@@ -272,21 +282,31 @@ def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> N
             _load_pair(of_listener, other, setting, text, setting, text)
         except ConfigError as error:
             raise ConfigError(f"{error} (in {path})") from None
-        try:
-            names = host_names(ssl.PEM_cert_to_DER_cert(other.own_certificate))
-        except ValueError as error:
-            raise _wrong(of_listener, setting, f"{path}: its certificate cannot be read: {error}") from None
+        names = _host_names(of_listener, setting, f"{path}: ", other)
         if not names:
             raise _wrong(of_listener, setting, f"{path}: its certificate has no alternative name of a host")
+        others.append(other)
         contexts |= {name: other for name in names if name not in contexts}
 
     def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         wanted = (name or "").lower().rstrip(".")
-        found = contexts.get(wanted) or contexts.get(f"*.{wanted.partition('.')[2]}")
+        star = f"*.{wanted.partition('.')[2]}"
+        found = contexts.get(wanted)
+        if found is None:
+            found = contexts.get(star)
         if found is not None:
             connection.context = found
 
     result.sni_callback = choose
+    return others
+
+
+def _host_names(of_listener: ListenerSettings, setting: str, place: str, made: ServerContext) -> list[str]:
+    """The names of hosts in the certificate of a setting, which is at that place. Raises ConfigError."""
+    try:
+        return host_names(ssl.PEM_cert_to_DER_cert(made.own_certificate))
+    except ValueError as error:
+        raise _wrong(of_listener, setting, f"{place}its certificate cannot be read: {error}") from None
 
 
 def _key_problem(error: ssl.SSLError, is_locked: bool) -> str:
@@ -297,13 +317,15 @@ def _key_problem(error: ssl.SSLError, is_locked: bool) -> str:
 
 
 def _load_trust(
-    of_listener: ListenerSettings, result: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.CLIENT_AUTH
+    of_listener: ListenerSettings, contexts: Sequence[ssl.SSLContext], purpose: ssl.Purpose = ssl.Purpose.CLIENT_AUTH
 ) -> None:
+    """Have each of the contexts trust what the settings name, which is read once. Raises ConfigError."""
     value = of_listener.value
     location, certificates = value("ssl.truststore.location"), value("ssl.truststore.certificates")
     if location is None and certificates is None:
         # The system's authorities, as Java's where no trust store is named.
-        result.load_default_certs(purpose)
+        for each in contexts:
+            each.load_default_certs(purpose)
         return
     store_type = value("ssl.truststore.type")
     _check_type(of_listener, "ssl.truststore.type", store_type)
@@ -319,7 +341,8 @@ def _load_trust(
         _check_inline(of_listener, "ssl.truststore.type", store_type)
     trusted = _certificates(of_listener, name, certificates)
     try:
-        result.load_verify_locations(cadata="".join(trusted))
+        for each in contexts:
+            each.load_verify_locations(cadata="".join(trusted))
     except (ssl.SSLError, ValueError) as error:
         text = reason(error) if isinstance(error, ssl.SSLError) else str(error)
         raise _wrong(of_listener, name, f"its certificates cannot be loaded ({text})") from None
