@@ -268,8 +268,11 @@ def other_stores(of_listener: ListenerSettings) -> tuple[str, ...]:
 
 def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> list[ServerContext]:
     """Have clients that ask for another name (RFC 6066, section 3) shown the certificate that has it, and return what
-    these are served with."""
+    these are served with. A star counts only for names that the listener's own certificate does not have."""
     setting = "pykafkad.ssl.sni.keystores"
+    is_file = of_listener.value("ssl.keystore.location") is not None
+    own_setting = "ssl.keystore.location" if is_file else "ssl.keystore.certificate.chain"
+    own = frozenset(_host_names(of_listener, own_setting, "", result))
     others = []
     contexts: dict[str, ServerContext] = {}
     for path in other_stores(of_listener):
@@ -292,7 +295,7 @@ def _load_other_names(of_listener: ListenerSettings, result: ServerContext) -> l
         wanted = (name or "").lower().rstrip(".")
         star = f"*.{wanted.partition('.')[2]}"
         found = contexts.get(wanted)
-        if found is None:
+        if found is None and wanted not in own and star not in own:
             found = contexts.get(star)
         if found is not None:
             connection.context = found

@@ -152,3 +152,21 @@ def test_a_certificate_of_another_name_that_is_replaced_changes_nothing_for_clie
 def test_a_trust_store_that_cannot_be_loaded_is_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"^ssl\.truststore\.certificates: there is no certificate in it"):
         several(tmp_path, ssl_client_auth="required", ssl_truststore_certificates="nothing")
+
+
+def test_the_listeners_own_names_count_before_stars_of_others(tmp_path):
+    """But not before the same name in full."""
+    own = certificates.renewed(hosts=("own.example.com", "both.example.com", "*.own.org"))
+    *_, endpoint, _ = listen(
+        tmp_path,
+        ("*.example.com", "*.own.org"),
+        ("both.example.com", "b.own.org"),
+        ssl_keystore_key=own.key_pem,
+        ssl_keystore_certificate_chain=own.pem,
+    )
+    for name, is_own in (
+        ("own.example.com", True), ("OWN.Example.com", True), ("x.example.com", False), ("both.example.com", False),
+        ("a.own.org", True), ("b.own.org", False),
+    ):  # fmt: skip
+        client, _ = shake_hands(endpoint, name)
+        assert (client.getpeercert(binary_form=True) == own.der) == is_own, name
