@@ -1,4 +1,4 @@
-"""Bugs to plant in `pykafkad/server`: between a socket and the dispatcher."""
+"""Bugs to plant in `pykafkad/server`: between a socket and the dispatcher, and between tenants."""
 
 from __future__ import annotations
 
@@ -92,5 +92,33 @@ PLANTS = (
         "return self._login.principal is not None",
         'return self._login.principal not in (None, "User:ANONYMOUS")',
         STRANGERS,
+    ),
+    Plant(
+        "what controls one tenant controls another",
+        "cli/serve_tenants.py",
+        "_named(name, _add, tenants, name, prepared, controls.get(name))",
+        "_named(name, _add, tenants, name, prepared, next(iter(controls.values()), None))",
+        ("tests/cli/test_serve_tenants.py",),
+    ),
+    Plant(
+        "each tenant's strangers may hold what all may",
+        "server/login_bytes.py",
+        "LARGE_TOKENS_BYTES // self.sharers",
+        "LARGE_TOKENS_BYTES",
+        ("tests/testing/test_tenants.py",),
+    ),
+    Plant(
+        "who leaves takes the share with it",
+        "server/tenants.py",
+        "del self._served[tenant.poller.fileno()]\n        self._share_out()",
+        "del self._served[tenant.poller.fileno()]",
+        ("tests/testing/test_tenants.py",),
+    ),
+    Plant(
+        "each tenant may have as many handshakes as all",
+        "server/tls_endpoint.py",
+        "max(1, HANDSHAKES_MAX // self.sharers)",
+        "HANDSHAKES_MAX",
+        ("tests/server/test_tls_transport.py",),
     ),
 )

@@ -18,34 +18,6 @@ COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
     Plant(
-        "what controls one tenant controls another",
-        "cli/serve_tenants.py",
-        "_named(name, _add, tenants, name, prepared, controls.get(name))",
-        "_named(name, _add, tenants, name, prepared, next(iter(controls.values()), None))",
-        ("tests/cli/test_serve_tenants.py",),
-    ),
-    Plant(
-        "each tenant's strangers may hold what all may",
-        "server/login_bytes.py",
-        "LARGE_TOKENS_BYTES // self.sharers",
-        "LARGE_TOKENS_BYTES",
-        ("tests/testing/test_tenants.py",),
-    ),
-    Plant(
-        "who leaves takes the share with it",
-        "server/tenants.py",
-        "del self._served[tenant.poller.fileno()]\n        self._share_out()",
-        "del self._served[tenant.poller.fileno()]",
-        ("tests/testing/test_tenants.py",),
-    ),
-    Plant(
-        "each tenant may have as many handshakes as all",
-        "server/tls_endpoint.py",
-        "max(1, HANDSHAKES_MAX // self.sharers)",
-        "HANDSHAKES_MAX",
-        ("tests/server/test_tls_transport.py",),
-    ),
-    Plant(
         "a command quotes what it does not know of a client's properties",
         "cli/client_properties.py",
         "commands do not know {name}; they know",
