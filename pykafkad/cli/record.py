@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pykafkad.cli.differences import broker_address, listen_address, run_program, wait_for_end
+from pykafkad.cli.differences import bootstrap, broker_address, listen_address, run_program, wait_for_end
 from pykafkad.cli.output import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from typing import TextIO
 
 SUMMARY = "write down what clients ask a broker and what it answers, for `replay`"
 HAS_PROGRAM = True
@@ -36,20 +37,42 @@ def run(options: argparse.Namespace) -> int:
     except OSError as problem:
         where = f"{options.broker[0]}:{options.broker[1]}"
         raise Failure(f"--from {where}: no broker is there: {problem.strerror or problem}") from None
+    file: TextIO | None = None
+
+    def note(event: recording.Event) -> None:
+        assert file is not None
+        file.write(recording.line(event))
+
+    # The file is made after it: an address that is taken leaves no empty one behind.
     try:
-        with open(options.file, "x", encoding="utf-8") as file:
-            file.write(recording.head())
-
-            def note(event: recording.Event) -> None:
-                file.write(recording.line(event))
-
-            tee = Tee(options.listen, options.broker, note=note)
-            tee.start()
-            try:
-                if options.program:
-                    return run_program(options.program, tee.host, tee.port)
-                return wait_for_end(tee, "records")
-            finally:
-                tee.close()
+        tee = Tee(options.listen, options.broker, note=note)
+    except OSError as problem:
+        where = bootstrap(*options.listen)
+        raise Failure(f"--listen {where}: {problem.strerror or problem}", 2) from None
+    try:
+        file = open(options.file, "x", encoding="utf-8", opener=_for_the_owner)  # noqa: SIM115
+        file.write(recording.head())
     except FileExistsError:
+        tee.close()
         raise Failure(f"{options.file}: exists", 2) from None
+    except OSError as problem:
+        tee.close()
+        raise Failure(f"{options.file}: {problem.strerror}", 2) from None
+    tee.start()
+    try:
+        code = run_program(options.program, tee.host, tee.port) if options.program else wait_for_end(tee, "records")
+    finally:
+        tee.close()
+        try:
+            file.close()
+        except OSError as problem:
+            tee.note_problem = tee.note_problem or problem
+    if tee.note_problem is not None:
+        raise Failure(f"{options.file}: {tee.note_problem.strerror}; the recording is not whole")
+    return code
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    import os
+
+    return os.open(path, flags, 0o600)

@@ -70,7 +70,7 @@ def read(name: str, lines: Iterable[str]) -> Iterator[Event]:
         where = f"{name}: line {number}"
         try:
             row = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadRecording(f"{where} is no JSON; `pykafkad record` writes recordings") from None
         if not has_head:
             _check_head(where, row)

@@ -16,6 +16,7 @@ from pykafkad.differential.links import Link
 from pykafkad.differential.recording import Event
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
+from pykafkad.server import trace_secrets
 from pykafkad.wire import frames, messages
 
 MOST_CONNECTIONS = 200
@@ -23,6 +24,7 @@ MOST_DIFFERENCES = 1000
 """So many are kept; more are counted."""
 
 _PRODUCE = 0
+_SASL_HANDSHAKE = 17
 
 
 Note = Callable[[Event], None]
@@ -39,7 +41,7 @@ class Tee:
         note: Note | None = None,
     ) -> None:
         """Raises OSError for an address that is taken. `note` is told of what passes between clients
-        and the first broker."""
+        and the first broker, without the secrets of logins and settings; it ends at its first OSError."""
         self._brokers = first, second
         self._note = note
         self._listening = links.listen(listen)
@@ -52,6 +54,7 @@ class Tee:
         self._flexible = frames.flexible_versions()
         self.comparison = Comparison()
         self.requests = 0
+        self.note_problem: OSError | None = None
         self.differences: list[Difference] = []
         self.different = 0
 
@@ -125,8 +128,11 @@ class Tee:
                 key, version, _ = frames.peek_request(memoryview(request))
             except ProtocolError:
                 return
+            if self._note is not None and (key, version) == (_SASL_HANDSHAKE, 0):
+                # What follows it are bare tokens of the login, which cannot be told from requests.
+                return
             row = table.by_key(key)
-            self._tell(Event(connection, True, request))
+            self._tell(Event(connection, True, request), key, version)
             if self._is_without_answer(request, key):
                 self._send(request, brokers)
                 continue
@@ -139,7 +145,7 @@ class Tee:
             if len(brokers) > 1:
                 api = f"API {key}" if row is None else row.name
                 answer = self._compare(request, second_request, answer, brokers, api)
-            self._tell(Event(connection, False, answer))
+            self._tell(Event(connection, False, answer), key, version)
             if answer is None:
                 return
             client.send(self._readdressed(key, version, answer))
@@ -151,11 +157,18 @@ class Tee:
                 request = self.comparison.translate(request)
             brokers[1].send(request)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: Event, key: int, version: int) -> None:
+        if self._note is not None and event.frame is not None and key in trace_secrets.KEYS:
+            frame = trace_secrets.without(event.frame, key, version, not event.is_request, self._flexible)
+            event = event._replace(frame=frame)
         with self._lock:
             self.requests += event.is_request
-            if self._note is not None:
-                self._note(event)
+            # A frame that may hold secrets and cannot be read is empty now: it is not noted.
+            if self._note is not None and self.note_problem is None and event.frame != b"":
+                try:
+                    self._note(event)
+                except OSError as problem:
+                    self.note_problem = problem
 
     def _is_without_answer(self, request: bytes, key: int) -> bool:
         return key == _PRODUCE and getattr(self.comparison.asked(request), "acks", None) == 0
@@ -182,7 +195,10 @@ class Tee:
                 other = which.receive()
             else:
                 answer = which.receive()
-        client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
+        try:
+            client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
+        except ProtocolError:
+            client_id = ""
         with self._lock:
             number = next(self._numbers)
             places = self.comparison.compare(request, answer, other)

@@ -6,8 +6,16 @@ from tests.planted.plant import Plant
 
 COMPARE = ("tests/differential/test_compare.py",)
 REPLAY = ("tests/differential/test_replay.py",)
+RECORD = ("tests/differential/test_record.py",)
 
 PLANTS = (
+    Plant(
+        "recordings hold the passwords of logins",
+        "differential/tee.py",
+        "and key in trace_secrets.KEYS:",
+        "and False:",
+        RECORD,
+    ),
     Plant(
         "batches keep the first broker's producer id",
         "differential/values.py",
