@@ -1,4 +1,4 @@
-"""Twenty faults make a real bug visible in a program of a real client, which no test without a fault would notice."""
+"""Faults make real bugs visible in programs of a real client, which no test without a fault would notice."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from pykafkad.cli import extras
+from pykafkad.cli.private_files import for_its_owner
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server.logs import logger
 
@@ -166,13 +167,8 @@ def _key_pem(key: Any) -> bytes:
 
 
 def _write(folder: str, name: str, data: bytes, *, private: bool) -> None:
-    with open(os.path.join(folder, name), "wb", opener=_for_its_owner if private else None) as file:
+    with open(os.path.join(folder, name), "wb", opener=for_its_owner if private else None) as file:
         if private:
             # A file that was there may have been for everybody.
             os.fchmod(file.fileno(), 0o600)
         file.write(data)
-
-
-def _for_its_owner(path: str, flags: int) -> int:
-    """Open a file that nobody else may read from its first moment."""
-    return os.open(path, flags, 0o600)

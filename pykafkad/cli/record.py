@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pykafkad.cli.differences import bootstrap, broker_address, listen_address, run_program, wait_for_end
 from pykafkad.cli.output import Failure
+from pykafkad.cli.private_files import for_its_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         where = bootstrap(*options.listen)
         raise Failure(f"--listen {where}: {problem.strerror or problem}", 2) from None
     try:
-        file = open(options.file, "x", encoding="utf-8", opener=_for_the_owner)  # noqa: SIM115
+        file = open(options.file, "x", encoding="utf-8", opener=for_its_owner)  # noqa: SIM115
         file.write(recording.head())
     except FileExistsError:
         tee.close()
@@ -66,13 +67,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             file.close()
         except OSError as problem:
-            tee.note_problem = tee.note_problem or problem
+            tee.note_problem = tee.note_problem or problem.strerror or str(problem)
     if tee.note_problem is not None:
-        raise Failure(f"{options.file}: {tee.note_problem.strerror}; the recording is not whole")
+        raise Failure(f"{options.file}: {tee.note_problem}; the recording is not whole")
     return code
-
-
-def _for_the_owner(path: str, flags: int) -> int:
-    import os
-
-    return os.open(path, flags, 0o600)

@@ -54,7 +54,7 @@ class Tee:
         self._flexible = frames.flexible_versions()
         self.comparison = Comparison()
         self.requests = 0
-        self.note_problem: OSError | None = None
+        self.note_problem: str | None = None
         self.differences: list[Difference] = []
         self.different = 0
 
@@ -168,7 +168,7 @@ class Tee:
                 try:
                     self._note(event)
                 except OSError as problem:
-                    self.note_problem = problem
+                    self.note_problem = problem.strerror or str(problem)
 
     def _is_without_answer(self, request: bytes, key: int) -> bool:
         return key == _PRODUCE and getattr(self.comparison.asked(request), "acks", None) == 0

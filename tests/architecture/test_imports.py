@@ -207,7 +207,7 @@ CALL_OWNERS = {
         ),
     ): {
         "pykafkad.disk": "the Disk",
-        "pykafkad.cli.certificates": "opens files of private keys for nobody else",
+        "pykafkad.cli.private_files": "opens private keys and recordings for nobody else",
         "pykafkad.platform_calls": "and what it asks of the system",
         "pykafkad.memory_disk": "and its twin in memory",
         "pykafkad.server.logs": "opens standard error anew, and the audit's file, so that a full pipe does not block",

@@ -383,7 +383,7 @@ PLANTS = (
     ),
     Plant(
         "private keys are for everybody for a moment",
-        "cli/certificates.py",
+        "cli/private_files.py",
         "return os.open(path, flags, 0o600)",
         "return os.open(path, flags, 0o644)",
         ("tests/cli/test_certificates.py",),
