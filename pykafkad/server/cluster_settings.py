@@ -119,6 +119,9 @@ def _cluster_id(settings: Settings, nodes: Sequence[Settings], disk: Disk, rando
 def check_folders(settings: Settings, controllers: Sequence[str], disk: Disk) -> None:
     """Raises ConfigError unless the directories are new, or those of several brokers with these folders of
     controllers."""
+    if settings.pykafkad_memory_max_bytes:
+        # The directories are only names then, whatever is in them.
+        return
     for path in settings.log_directories:
         if disk.exists(f"{path}/{checkpoints.META_PROPERTIES_FILE}"):
             raise ConfigError(f"log.dirs: {path} holds the data of a single broker; give several one of their own")

@@ -87,3 +87,13 @@ def test_old_releases_are_acted_as_by_one_broker():
     with pytest.raises(ConfigError, match=r"pykafkad.act.as: Kafka 3.7 is acted as by a single broker"):
         of_quorum([7001], pykafkad_act_as="3.7")
     of_quorum([7001], pykafkad_act_as="3.9")
+
+
+def test_data_in_memory_does_not_mind_what_a_directory_holds():
+    """Its name is the default's, where a single broker may have been served before."""
+    disk = MemoryDisk()
+    disk.make_directories("/data")
+    disk.write("/data/meta.properties", b"version=1\n", sync=True)
+    with pytest.raises(ConfigError, match="holds the data of a single broker"):
+        of_quorum([1], disk=disk)
+    of_quorum([1], disk=disk, pykafkad_memory_max_bytes=1_000_000)
