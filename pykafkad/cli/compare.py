@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ends with 1 if an answer differs, or the program fails."""
+    """Ends with 1 if an answer differs, and else as the program does."""
     from pykafkad.differential.tee import Tee
     from pykafkad.testing import Broker
 
@@ -55,14 +55,12 @@ def run(options: argparse.Namespace) -> int:
         tee = Tee(options.listen, first, second)
         tee.start()
         try:
-            code = (
-                run_program(options.program, tee.host, tee.port) if options.program else wait_for_end(tee, "compares")
-            )
+            ended = run_program(options.program, tee) if options.program else wait_for_end(tee, "compares")
         finally:
             tee.close()
     names = (PYKAFKAD, KAFKA) if options.answer_from == PYKAFKAD else (KAFKA, PYKAFKAD)
     tell(tee.differences, names, tee.requests, tee.different, options.json)
-    return 1 if tee.different else code
+    return 1 if tee.different and not ended.is_stopped else ended.code
 
 
 def links_address(text: str) -> tuple[str, int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from pykafkad.cli.output import Failure, print_json
+from pykafkad.cli.output import print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafkad.cli.programs import Ended
     from pykafkad.differential.comparison import Difference
     from pykafkad.differential.tee import Tee
 
@@ -47,34 +48,34 @@ def bootstrap(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def run_program(program: list[str], host: str, port: int) -> int:
-    """The exit code of a program. It finds the address in its environment, and in place of {bootstrap} in its words."""
-    import subprocess
+def run_program(program: list[str], tee: Tee) -> Ended:
+    """How a program has ended. It finds the address in its environment, and in place of {bootstrap} in its words."""
+    from pykafkad.cli import programs
 
-    address = bootstrap(host, port)
+    address = bootstrap(*tee.reached_here)
     words = [each.replace("{bootstrap}", address) for each in program]
-    try:
-        return subprocess.run(words, env={**os.environ, "PYKAFKAD_BOOTSTRAP": address}, check=False).returncode
-    except OSError as problem:
-        raise Failure(f"{words[0]}: {problem.strerror}", 2) from None
+    return programs.run(words, {**os.environ, "PYKAFKAD_BOOTSTRAP": address})
 
 
-def wait_for_end(tee: Tee, verb: str) -> int:
+def wait_for_end(tee: Tee, verb: str) -> Ended:
     """Tell where clients connect, and wait for Ctrl-C or SIGTERM."""
     import signal
+
+    from pykafkad.cli.programs import Ended
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
-    print(f"pykafkad {verb} what clients ask {bootstrap(tee.host, tee.port)}; Ctrl-C ends it", flush=True)
+    others = "" if tee.reached_here == (tee.host, tee.port) else ", and this machine's other addresses,"
+    print(f"pykafkad {verb} what clients ask {bootstrap(*tee.reached_here)}{others}; Ctrl-C ends it", flush=True)
     try:
         tee.wait()
     except KeyboardInterrupt:
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
-    return 0
+    return Ended(0, False)
 
 
 def tell(found: Iterable[Difference], names: tuple[str, str], requests: int, different: int, as_json: bool) -> None:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise Failure(f"{options.file}: {problem.strerror}", 2) from None
     tee.start()
     try:
-        code = run_program(options.program, tee.host, tee.port) if options.program else wait_for_end(tee, "records")
+        ended = run_program(options.program, tee) if options.program else wait_for_end(tee, "records")
     finally:
         tee.close()
         try:
@@ -70,4 +70,5 @@ def run(options: argparse.Namespace) -> int:
             tee.note_problem = tee.note_problem or problem.strerror or str(problem)
     if tee.note_problem is not None:
         raise Failure(f"{options.file}: {tee.note_problem}; the recording is not whole")
+    code: int = ended.code
     return code

@@ -49,6 +49,8 @@ class TokenSource:
 
     def _asked(self) -> Any:
         try:
+            # A port above 65535 raises ValueError; the system would take it for another one.
+            _ = urlsplit(self._url).port
             asked = request.Request(self._url, urlencode(self._form).encode(), {"Authorization": self._authorization})
         except ValueError:
             raise OSError("it is no URL such as https://issuer.example.com/token") from None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pykafkad import errors
 from pykafkad.differential import values
 from pykafkad.errors import KafkaError, ProtocolError
+from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
 from pykafkad.wire.batch import parse_header
 from pykafkad.wire.records import iterate_records
@@ -103,7 +104,7 @@ class Comparison:
     def compare(self, request: bytes, first: bytes | None, second: bytes | None) -> list[Place]:
         """Where the answers to a request differ; None is a connection that was closed. All are frames without their
         size."""
-        key, version, _ = frames.peek_request(memoryview(request))
+        key, version = _key_and_version(request)
         if first is None or second is None:
             told = ["closed the connection" if each is None else "answered" for each in (first, second)]
             return [] if first is second else [Place("", *told)]
@@ -119,6 +120,16 @@ class Comparison:
         asked = self.asked(request)
         self._is_part = key == _FETCH and getattr(asked, "session_epoch", 0) > 0
         return list(self._struct(left, right, messages.schema(type(left)).root, version, ""))
+
+    def head(self, request: bytes) -> tuple[str, str, int]:
+        """Who asks what: client id, API and its version. A request without a whole header is of API -1."""
+        key, version = _key_and_version(request)
+        row = table.by_key(key)
+        try:
+            client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
+        except ProtocolError:
+            client_id = ""
+        return client_id, f"API {key}" if row is None else row.name, version
 
     def decoded(self, key: int, version: int, frame: bytes) -> Any:
         """The message of an answer. Raises ProtocolError or ValueError."""
@@ -145,7 +156,7 @@ class Comparison:
     def is_not_ready(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
         """Whether the second broker has refused what the first one has served, as it is not ready yet: a coordinator
         loads, a topic has no leader so far. It has done nothing, and may be asked again."""
-        key, version, _ = frames.peek_request(memoryview(request))
+        key, version = _key_and_version(request)
         codes = [self._codes(key, version, each) for each in (first, second)]
         if not codes[1] & _NOT_YET or codes[1] & codes[0] & _NOT_YET:
             return False
@@ -154,7 +165,7 @@ class Comparison:
     def is_loading(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
         """Whether a coordinator of the first broker loads, which the second one has ready: the first may be asked
         again, so that both have served the request as often."""
-        key, version, _ = frames.peek_request(memoryview(request))
+        key, version = _key_and_version(request)
         codes = [self._codes(key, version, each) for each in (first, second)]
         return second is not None and bool(codes[0] & _LOADING) and not codes[1] & _LOADING
 
@@ -296,6 +307,14 @@ class Comparison:
     def _twin(self, name: str, value: object) -> object:
         kind = values.kind(name, value, _IDS)
         return value if kind is None else self._second.get((kind, value), value)
+
+
+def _key_and_version(request: bytes) -> tuple[int, int]:
+    """-1 for each in a request without a whole header, to which no API belongs."""
+    try:
+        return frames.peek_request(memoryview(request))[:2]
+    except ProtocolError:
+        return -1, -1
 
 
 def _records(one: Any, other: Any, path: str) -> Iterator[Place]:

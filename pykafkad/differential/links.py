@@ -54,6 +54,11 @@ class Link:
             parts += part
         return bytes(parts)
 
+    def own_address(self) -> tuple[str, int]:
+        """Host and port of this end. Raises OSError for a connection that is closed."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
     def wait_longer(self) -> None:
         """Wait for the next frame as long as it takes, as for a client's next request."""
         self._socket.settimeout(None)

@@ -9,9 +9,6 @@ from pykafkad.differential import links
 from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison, Difference
 from pykafkad.differential.links import Link
 from pykafkad.differential.recording import Event
-from pykafkad.errors import ProtocolError
-from pykafkad.handlers import table
-from pykafkad.wire import frames
 
 
 class Replay:
@@ -20,7 +17,6 @@ class Replay:
     def __init__(self, broker: tuple[str, int]) -> None:
         self._broker = broker
         self._comparison = Comparison()
-        self._flexible = frames.flexible_versions()
         self._links: dict[int, Link] = {}
         # By connection: the request that has no answer so far, as it was recorded and as it was sent.
         self._asked: dict[int, tuple[int, bytes, bytes]] = {}
@@ -54,6 +50,16 @@ class Replay:
 
     def _compare(self, event: Event) -> Difference | None:
         number, request, sent = self._asked.pop(event.connection)
+        answer = self._answer(event, request, sent)
+        if event.frame is None or answer is None:
+            # What follows on it begins with a new connection.
+            self._links.pop(event.connection).close()
+        self.compared += 1
+        places = self._comparison.compare(request, event.frame, answer)
+        return Difference(number, *self._comparison.head(request), places) if places else None
+
+    def _answer(self, event: Event, request: bytes, sent: bytes) -> bytes | None:
+        """That of a broker which is ready."""
         link = self._links[event.connection]
         answer = link.receive()
         for _ in range(ATTEMPTS):
@@ -62,17 +68,4 @@ class Replay:
             self._pause.wait(PAUSE_SECONDS)
             link.send(sent)
             answer = link.receive()
-        if event.frame is None or answer is None:
-            # What follows on it begins with a new connection.
-            self._links.pop(event.connection).close()
-        self.compared += 1
-        key, version, _ = frames.peek_request(memoryview(request))
-        places = self._comparison.compare(request, event.frame, answer)
-        if not places:
-            return None
-        row = table.by_key(key)
-        try:
-            client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
-        except ProtocolError:
-            client_id = ""
-        return Difference(number, client_id, f"API {key}" if row is None else row.name, version, places)
+        return answer

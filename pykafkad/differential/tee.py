@@ -15,7 +15,6 @@ from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison
 from pykafkad.differential.links import Link
 from pykafkad.differential.recording import Event
 from pykafkad.errors import ProtocolError
-from pykafkad.handlers import table
 from pykafkad.server import trace_secrets
 from pykafkad.wire import frames, messages
 
@@ -62,13 +61,17 @@ class Tee:
         """Serve, on threads of its own."""
         self._begin(self._accept)
 
+    @property
+    def reached_here(self) -> tuple[str, int]:
+        """The address at which programs of this machine reach it: no one address, such as 0.0.0.0, stands for all."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host), self.port
+
     def close(self) -> None:
         """End; every connection is closed, and every thread has ended."""
         self._pause.set()
         # A thread that accepts does not notice that its socket is closed: one more client wakes it.
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
         try:
-            links.connect((host, self.port)).close()
+            links.connect(self.reached_here).close()
         except OSError:
             pass
         self._threads[0].join() if self._threads else None
@@ -131,7 +134,6 @@ class Tee:
             if self._note is not None and (key, version) == (_SASL_HANDSHAKE, 0):
                 # What follows it are bare tokens of the login, which cannot be told from requests.
                 return
-            row = table.by_key(key)
             self._tell(Event(connection, True, request), key, version)
             if self._is_without_answer(request, key):
                 self._send(request, brokers)
@@ -143,12 +145,11 @@ class Tee:
                 brokers[1].send(second_request)
             answer = brokers[0].receive()
             if len(brokers) > 1:
-                api = f"API {key}" if row is None else row.name
-                answer = self._compare(request, second_request, answer, brokers, api)
+                answer = self._compare(request, second_request, answer, brokers)
             self._tell(Event(connection, False, answer), key, version)
             if answer is None:
                 return
-            client.send(self._readdressed(key, version, answer))
+            client.send(self._readdressed(key, version, answer, client.own_address()))
 
     def _send(self, request: bytes, brokers: list[Link]) -> None:
         brokers[0].send(request)
@@ -176,10 +177,9 @@ class Tee:
     # --- comparing ----------------------------------------------------------------------------------------------------
 
     def _compare(
-        self, request: bytes, second_request: bytes, answer: bytes | None, brokers: list[Link], api: str
+        self, request: bytes, second_request: bytes, answer: bytes | None, brokers: list[Link]
     ) -> bytes | None:
         """Take the second answer, too, and compare both; the first one, for the client."""
-        version = frames.peek_request(memoryview(request))[1]
         other = brokers[1].receive()
         for _ in range(ATTEMPTS):
             if self.comparison.is_not_ready(request, answer, other):
@@ -195,28 +195,24 @@ class Tee:
                 other = which.receive()
             else:
                 answer = which.receive()
-        try:
-            client_id = frames.read_request_header(memoryview(request), self._flexible)[3]
-        except ProtocolError:
-            client_id = ""
         with self._lock:
             number = next(self._numbers)
             places = self.comparison.compare(request, answer, other)
             if places:
                 self.different += 1
                 if len(self.differences) < MOST_DIFFERENCES:
-                    self.differences.append(Difference(number, client_id, api, version, places))
+                    self.differences.append(Difference(number, *self.comparison.head(request), places))
         return answer
 
     # --- addresses ----------------------------------------------------------------------------------------------------
 
-    def _readdressed(self, key: int, version: int, answer: bytes) -> bytes:
-        """The answer with the tee's address wherever it has that of a broker."""
+    def _readdressed(self, key: int, version: int, answer: bytes, here: tuple[str, int]) -> bytes:
+        """The answer with the tee's address, as the client has reached it, wherever it has that of a broker."""
         try:
             message = self.comparison.decoded(key, version, answer)
         except (ProtocolError, ValueError):
             return answer
-        if not self._readdress(message):
+        if not _readdress(message, here):
             return answer
         start = frames.read_response_header(
             memoryview(answer), frames.response_is_tagged(key, version, self._flexible)
@@ -225,14 +221,15 @@ class Tee:
         messages.encoder(type(message), version)(message, chunks)
         return b"".join(chunks)
 
-    def _readdress(self, value: Any) -> bool:
-        if isinstance(value, list):
-            return sum(map(self._readdress, value)) > 0
-        if not hasattr(value, "_root"):
-            return False
-        names = value._root.__slots__
-        changed = False
-        if "host" in names and "port" in names and value.host:
-            value.host, value.port = self.host, self.port
-            changed = True
-        return sum(self._readdress(getattr(value, name)) for name in names) > 0 or changed
+
+def _readdress(value: Any, here: tuple[str, int]) -> bool:
+    if isinstance(value, list):
+        return sum(_readdress(each, here) for each in value) > 0
+    if not hasattr(value, "_root"):
+        return False
+    names = value._root.__slots__
+    changed = False
+    if "host" in names and "port" in names and value.host:
+        value.host, value.port = here
+        changed = True
+    return sum(_readdress(getattr(value, name), here) for name in names) > 0 or changed

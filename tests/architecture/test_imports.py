@@ -167,6 +167,7 @@ OWNERS = {
         "pykafkad.http_door": "a client that does not read is noticed, by the clock of the server library",
         "pykafkad.testing.records": "the time of a record that a test writes",
         "pykafkad.cli.cluster_moves": "waits for moves of replicas",
+        "pykafkad.cli.programs": "waits for the end of a program's processes",
     },
     "asyncio": {"pykafkad.testing.token_providers": "what aiokafka awaits"},
     "kafka": {

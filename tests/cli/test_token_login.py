@@ -176,3 +176,34 @@ def test_the_claims_of_a_token_without_a_signature() -> None:
     assert json.loads(urlsafe_b64decode(f"{claims}==")) == {
         "sub": "alice", "level": 1.5, "scope": ["read", "write"], "none": [], "iat": 1000.0, "exp": 1060.0,
     }  # fmt: skip
+
+
+NO_TOKEN_END_POINTS = {
+    "nowhere": "it is no URL such as https://issuer.example.com/token",
+    "": "it is no URL such as https://issuer.example.com/token",
+    "ftp://127.0.0.1/token": "unknown url type: ftp",
+    "file:///etc/passwd": "unknown url type: file",
+    "http://127.0.0.1:x/token": "it is no URL such as",
+    "http://127.0.0.1:99999/token": "it is no URL such as",
+    "http://[::1/token": "it is no URL such as https://issuer.example.com/token",
+    "http:///token": "no host given",
+    "http://127.0.0.1:1/a token": "it does not answer by HTTP: InvalidURL",
+    "http://127.0.0.1:1/token": "Connection refused",
+}
+
+
+def test_a_url_that_is_no_token_end_point_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a word of the secret."""
+    words = tuple(f"--set={name}={value}" for name, value in SASL.items())
+    path = tmp_path / "client.properties"
+    with Served(listen=words) as served:
+        for url, reason in NO_TOKEN_END_POINTS.items():
+            path.write_text(
+                "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+                f"sasl.oauthbearer.token.endpoint.url={url}\nsasl.oauthbearer.client.credentials.client.id=alice\n"
+                "sasl.oauthbearer.client.credentials.client.secret=hidden-0471\n"
+            )
+            assert main(["topics", "list", "-b", served.bootstrap, "--client-config", str(path)]) == 1
+            told = capsys.readouterr().err
+            assert f"the token end point {url} gives alice no token: " in told and reason in told, told
+            assert "hidden" not in told and len(told.splitlines()) == 1, told

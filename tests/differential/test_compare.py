@@ -244,6 +244,7 @@ PROGRAM = """
 import os, sys
 from pykafkad.testing.wire_client import WireClient
 host, port = os.environ["PYKAFKAD_BOOTSTRAP"].split(":")
+assert host == "127.0.0.1"
 assert sys.argv[1] == os.environ["PYKAFKAD_BOOTSTRAP"]
 client = WireClient(host, int(port), client_id="app")
 print(client.ask("ListGroups").error_code, file=sys.stderr)
@@ -290,3 +291,24 @@ def test_what_cannot_be_compared_is_said(pair, capsys):
     pair[1].close()
     assert main(["compare", "--with", address]) == 1
     assert f"--with {address}: no Kafka answers there: Connection refused" in capsys.readouterr().err
+
+
+def test_at_every_address_clients_are_told_the_one_that_they_have_reached(pair):
+    """127.0.0.2 is this machine, too."""
+    between = Tee(("0.0.0.0", 0), *(links.address(each.bootstrap) for each in pair))
+    between.start()
+    try:
+        assert between.reached_here == ("127.0.0.1", between.port)
+        for host in ("127.0.0.1", "127.0.0.2"):
+            client = Client(host, between.port, LONG, client_id="app")
+            (broker,) = client.ask("Metadata", topics=None).brokers
+            assert (broker.host, broker.port) == (host, between.port)
+            client.close()
+    finally:
+        between.close()
+    assert told(between) == []
+
+
+def test_a_program_is_told_an_address_of_this_machine(pair, capsys):
+    assert run("--with", pair[0].bootstrap, "--listen", "0.0.0.0:0", "0") == 0
+    assert capsys.readouterr().out == "0 of 1 requests were answered in different ways\n"

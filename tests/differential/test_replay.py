@@ -10,6 +10,7 @@ import pytest
 from pykafkad import __version__
 from pykafkad.__main__ import main
 from pykafkad.differential import links, recording
+from pykafkad.differential.comparison import Comparison
 from pykafkad.differential.recording import BadRecording, Event
 from pykafkad.differential.replay import Replay
 from pykafkad.testing import Broker
@@ -163,3 +164,20 @@ def test_frames_that_are_no_requests_are_replayed_as_they_are():
         run = Replay(links.address(broker.bootstrap))
         events = [Event(1, True, b"\xff" * 12), Event(1, False, None), Event(1, True, b"\xff" * 12)]
         assert list(run.run(events)) == [] and (run.requests, run.compared) == (2, 1)
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0\x12", b"\0\x12\0\0\0\0\0\7", b"\0\x12\0\0\0\0\0\7\0\5app"])
+def test_requests_without_a_whole_header_are_replayed(frame):
+    """A broker closes the connection on them; one that is said to have answered differs."""
+    with Broker() as broker:
+        run = Replay(links.address(broker.bootstrap))
+        events = [Event(1, True, frame), Event(1, False, None), Event(1, True, frame), Event(1, False, b"\0\0\0\7")]
+        (found,) = run.run(events)
+    assert (run.requests, run.compared, found.number, found.client_id) == (2, 2, 2, "")
+    assert [each[1:] for each in found.places] == [("answered", "closed the connection")]
+
+
+def test_answers_to_requests_without_a_header_are_compared_by_bytes():
+    comparison = Comparison()
+    assert comparison.compare(b"\0", b"\0\0\0\1same", b"\0\0\0\2same") == []
+    assert len(comparison.compare(b"\0", b"\0\0\0\1one", b"\0\0\0\1two")) == 1
