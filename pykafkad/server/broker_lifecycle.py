@@ -67,6 +67,9 @@ class BrokerLifecycle(RuntimeNode):
         self._sends_next = False
         """Whether something came up while a request was on its way."""
         self._has_told_of_error = 0
+        self._session_seconds = settings.broker_session_timeout_ms / 1000
+        self._heard_at = self._runtime.now
+        """When a controller has last taken a heartbeat."""
         channel.lifecycle = self
 
     def start(self, incarnation_id: bytes) -> None:
@@ -145,11 +148,10 @@ class BrokerLifecycle(RuntimeNode):
             return
         self._is_in_flight = True
         self._sends_next = False
-        patience = self._broker.settings.broker_session_timeout_ms / 1000
         if self.epoch < 0:
-            self._link.send(self._registration(), self._registered, patience)
+            self._link.send(self._registration(), self._registered, self._session_seconds)
         else:
-            self._link.send(self._heartbeat(), self._heard, patience)
+            self._link.send(self._heartbeat(), self._heard, self._session_seconds)
 
     def _registration(self) -> messages.BrokerRegistrationRequest:
         request, broker = messages.BrokerRegistrationRequest, self._broker
@@ -204,9 +206,14 @@ class BrokerLifecycle(RuntimeNode):
             return
         if type(outcome) is Failure or outcome.error_code:
             self._tell_error("heartbeat-failed", outcome)
+            if self.state == LEAVING and self._runtime.now - self._heard_at >= self._session_seconds:
+                # Whoever becomes the active controller has fenced this broker by then.
+                self._broker.logs.warning("server", "controlled-shutdown-given-up", reason="no controller answers")
+                self._end()
             self._send_soon(self._interval)
             return
         self._has_told_of_error = 0
+        self._heard_at = self._runtime.now
         if self.state == STARTING:
             self._has_heard_at_start(outcome)
         elif self.state == RECOVERY and not outcome.is_fenced:

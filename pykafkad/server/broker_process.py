@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class BrokerProcess(Process):
     """`start` returns when the broker serves; `begin` does not wait for that."""
 
-    __slots__ = ("lifecycle", "source")
+    __slots__ = ("_settings", "lifecycle", "source")
 
     def __init__(
         self,
@@ -53,12 +53,13 @@ class BrokerProcess(Process):
         shared with others, and has what is its own: clock, disk, chance, loop and logs."""
         settings.set_dynamic({}, {})
         runtime = self._begin(clock, disk, random, reactor, logs, runtime)
+        self._settings = settings
         directories = self.directories = Directories(runtime, settings, data_directories)
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
-        self.source = observer(runtime, settings, directories, housekeeping)
+        authorizer = self._authorizer(settings, authorizer)
+        self.source = self._make_source(observer, authorizer)
         channel: Any = ControllerChannel(runtime, settings, self.source)
         self.controller = channel
-        authorizer = self._authorizer(settings, authorizer)
         if self._acls is not None:
             self.source.on_committed(self._acls)
         broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
@@ -81,27 +82,37 @@ class BrokerProcess(Process):
                 raise ConfigError(runtime.stopping)
             runtime.reactor.turn(runtime.seconds_to_next_turn(float("inf")))
 
+    def _make_source(self, observer: Callable[..., Any], authorizer: Authorizer | None) -> Any:
+        """Where the broker learns of the metadata."""
+        return observer(self.runtime, self._settings, self.directories, self.housekeeping)
+
     def begin(self, *, stale_file: str | None = None) -> None:
         """Open the directories, listen, and begin to observe and to register."""
         broker = self.broker
         assert broker is not None
-        settings, directories = broker.settings, self.directories
-        metadata_path, cluster_id = settings.metadata_log_dir or directories.paths[0], settings.pykafkad_cluster_id
-        if not cluster_id and not self.runtime.disk.exists(f"{metadata_path}/meta.properties"):
-            raise ConfigError(
-                f"{metadata_path} belongs to no cluster yet: name that of the controllers with pykafkad.cluster.id, or "
-                "format the directory with kafka-storage.sh"
-            )
-        directories.open(metadata_path, cluster_id or None)
+        self._open_directories(self._settings.metadata_log_dir or self.directories.paths[0])
         if stale_file is not None:
             # It is no part of the data, which may live in memory.
             Disk().unlink(stale_file)
-        self.source.start()
+        incarnation_id = self.runtime.random.randbytes(16)
+        self._start_source(incarnation_id)
         self.lifecycle.channel.start()
         broker.bind()
         broker.services.cluster_id, broker.services.image = broker.cluster_id, broker.image
         self.source.begin_serving()
-        self.lifecycle.start(self.runtime.random.randbytes(16))
+        self.lifecycle.start(incarnation_id)
+
+    def _open_directories(self, metadata_path: str) -> None:
+        cluster_id = self._settings.pykafkad_cluster_id
+        if not cluster_id and not self.runtime.disk.exists(f"{metadata_path}/meta.properties"):
+            raise ConfigError(
+                f"{metadata_path} belongs to no cluster yet: name that of the controllers with pykafkad.cluster.id, or "
+                "format the directory with pykafkad format or kafka-storage.sh"
+            )
+        self.directories.open(metadata_path, cluster_id or None)
+
+    def _start_source(self, incarnation_id: bytes) -> None:
+        self.source.start()
 
     def _unfenced(self) -> None:
         """The controller leads clients here."""

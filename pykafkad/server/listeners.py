@@ -153,6 +153,17 @@ def _endpoint(renewal: TlsRenewal, listener: Listener, settings: Settings, logs:
         return endpoint
 
 
+def of_settings(settings: Settings, *, of_controller: bool) -> list[Listener]:
+    """Where the settings have the broker, or the controller, listen. Raises ConfigError."""
+    return parse(
+        list(settings.listeners),
+        list(settings.advertised_listeners or ()),
+        security_entries(settings),
+        list(settings.controller_listener_names or ()),
+        of_controller=of_controller,
+    )
+
+
 def parse(
     listeners: list[str],
     advertised: list[str],
@@ -192,7 +203,7 @@ def parse(
             )
     if not result and of_controller:
         raise ConfigError(
-            "listeners: process.roles=controller needs a listener of controller.listener.names, such as "
+            "listeners: a controller of several nodes needs a listener of controller.listener.names, such as "
             "CONTROLLER://localhost:9093 with controller.listener.names=CONTROLLER"
         )
     if not result:

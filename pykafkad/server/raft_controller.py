@@ -205,8 +205,8 @@ class RaftController(ControllerNode):
         settings = self.settings
         if not self.listeners:
             raise ConfigError(
-                "process.roles: broker,controller cannot be one of several voters in this version; have processes with "
-                "process.roles=controller and others with process.roles=broker"
+                "process.roles: a broker with a controller that is one of several voters is a process of its own: "
+                "pykafkad serve FILE"
             )
         named = [voter.id for voter in quorum_settings.static_voters(settings)]
         if named and self.node_id not in named:
@@ -221,7 +221,7 @@ class RaftController(ControllerNode):
         super().bind()
         settings, own = self.settings, listeners.endpoints(self.listeners)
         member = self.metadata_log.member
-        if member.is_new and not (settings.controller_quorum_voters or settings.controller_quorum_bootstrap_servers):
+        if member.is_new and quorum_settings.begins_alone(settings):
             # Nobody else is named: this node begins a quorum of its own.
             directory_id = uuids.from_text(self.directory.meta["directory.id"])
             self.metadata_log.format([voters.Voter(self.node_id, directory_id, own)])

@@ -11,7 +11,7 @@ from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
-from pykafkad.server import listeners
+from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.logs import logger, process_logs
 from pykafkad.server.wiring import BROKER, CONTROLLER, Process
 
@@ -159,15 +159,24 @@ def _process(
     if several:
         return _cluster(settings, disk, clock, several, controllers)
     snapshot_store.finish_restore(disk, paths)
-    kind = Process
-    if CONTROLLER not in settings.process_roles:
-        from pykafkad.server.broker_process import BrokerProcess
-
-        kind = BrokerProcess
+    kind = _kind_of(settings)
     try:
         return kind(settings, listening, data_directories, clock=clock, disk=disk, logs=process_logs())
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
+
+
+def _kind_of(settings: Settings) -> type[Process]:
+    """A broker whose own controller is all that it needs loads nothing of what several nodes need."""
+    if CONTROLLER not in settings.process_roles:
+        from pykafkad.server.broker_process import BrokerProcess
+
+        return BrokerProcess
+    if BROKER in settings.process_roles and quorum_settings.listens_for_nodes(settings):
+        from pykafkad.server.combined_process import CombinedProcess
+
+        return CombinedProcess
+    return Process
 
 
 def _cluster(
@@ -240,7 +249,7 @@ def begin(
     process.start(stale_file=stale_file)
     remove_leftovers(process)
     if process.is_quorum:
-        _settle(process, topics, acls)
+        _settle(process, topics, users, acls)
         return
     if topics:
         create_topics(process, topics)
@@ -254,7 +263,18 @@ def begin(
         start_acls.add(process, acls)
 
 
-def _settle(process: Process, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
+def _settle(
+    process: Process,
+    topics: Sequence[tuple[str, int]],
+    users: Sequence[tuple[str, str, str]],
+    acls: Sequence[tuple[str, Creation]],
+) -> None:
+    if any(mechanism != "PLAIN" for _, _, mechanism in users):
+        raise ConfigError(
+            "--user: with several controllers SCRAM users are stored by pykafkad users, or pykafkad format --add-scram"
+        )
+    if len(process.brokers) == 1 and not (topics or acls):
+        return
     from pykafkad.server import cluster_settings
     from pykafkad.server.start_requests import StartRequests
 
@@ -301,15 +321,8 @@ def new_disk(settings: Settings, clock: Clock) -> Disk:
 
 
 def parse_listeners(settings: Settings) -> list[Listener]:
-    """Where the settings have the process listen. Raises ConfigError."""
-    controllers = list(settings.controller_listener_names or ())
-    return listeners.parse(
-        list(settings.listeners),
-        list(settings.advertised_listeners or ()),
-        listeners.security_entries(settings),
-        controllers,
-        of_controller=BROKER not in settings.process_roles,
-    )
+    """Where the settings have the process listen: its broker, if it has one. Raises ConfigError."""
+    return listeners.of_settings(settings, of_controller=BROKER not in settings.process_roles)
 
 
 def create_topics(process: Process, topics: Sequence[tuple[str, int]]) -> None:

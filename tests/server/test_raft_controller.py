@@ -9,10 +9,8 @@ from pykafkad.metadata import quorum, snapshots
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.raft import forms
-from pykafkad.server import quorum_settings, raft_member, raft_peers, raft_shell
-from pykafkad.server.listeners import Listener
+from pykafkad.server import raft_member, raft_peers, raft_shell
 from pykafkad.server.peer import REFUSED
-from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
 from tests import certificates
 from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, Controllers, Token, directory_id, host_of
@@ -310,42 +308,7 @@ def test_a_voter_with_another_password_has_no_part():
         world.stop(node_id)
 
 
-def test_a_broker_is_none_of_several_voters():
-    settings = settings_of(controller_quorum_voters="1@h:1,2@h:2")
-    process = Process(settings, [Listener("PLAINTEXT", "h", 9092)], [DIRECTORY], disk=MemoryDisk())
-    with pytest.raises(ConfigError, match="cannot be one of several voters"):
-        process.controller.start()
-
-
 # --- settings, addresses ----------------------------------------------------------------------------------------------
-
-
-def settings_of(**values):
-    return config.Settings.from_properties({key.replace("_", "."): (value, "test") for key, value in values.items()})
-
-
-@pytest.mark.parametrize("text", ["1", "a@h:1", "1@h", "1@h:1,1@g:2", "1@h:99999"])
-def test_voters_that_cannot_be(text):
-    with pytest.raises(ConfigError, match="controller.quorum.voters"):
-        quorum_settings.static_voters(settings_of(controller_quorum_voters=text))
-
-
-@pytest.mark.parametrize(
-    ("values", "has_others", "needs_format"),
-    [
-        ({}, False, False),
-        ({"controller_quorum_voters": "1@h:1"}, False, False),
-        ({"controller_quorum_bootstrap_servers": "h:1"}, False, False),
-        ({"controller_quorum_voters": "1@h:1,2@h:2"}, True, True),
-        ({"process_roles": "controller"}, True, False),
-        ({"process_roles": "controller", "controller_quorum_voters": "1@h:1"}, True, False),
-        ({"process_roles": "controller", "controller_quorum_bootstrap_servers": "h:1"}, True, True),
-    ],
-)
-def test_which_quorums_have_other_members(values, has_others, needs_format):
-    settings = settings_of(**values)
-    assert quorum_settings.has_others(settings) is has_others
-    assert quorum_settings.needs_format(settings) is needs_format
 
 
 def test_a_directory_of_a_quorum_must_be_formatted():
@@ -379,7 +342,7 @@ class Names:
         self.jobs = []
         self.calls = []
         self.made = []
-        self.settings = settings_of()
+        self.settings = config.Settings({})
         self.reactor = self.network = self.cpu_offload = self
 
     def addresses(self, host, port):

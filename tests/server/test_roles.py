@@ -170,7 +170,7 @@ def test_listeners_of_a_controller():
     security = ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"]
     (found,) = parse(entries, [], security, ["CONTROLLER"], of_controller=True)
     assert (found.name, found.port) == ("CONTROLLER", 9093)
-    with pytest.raises(errors.ConfigError, match=r"process.roles=controller needs a listener"):
+    with pytest.raises(errors.ConfigError, match=r"a controller of several nodes needs a listener"):
         parse(entries, [], security, [], of_controller=True)
 
 

@@ -12,6 +12,7 @@ from pykafkad.metadata import snapshots
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.server import listeners
+from pykafkad.server.combined_process import CombinedProcess
 from pykafkad.server.listeners import Listener
 from pykafkad.server.metadata_observer import MetadataObserver
 from pykafkad.server.reactor import Reactor
@@ -42,6 +43,11 @@ def host_of(node_id):
 def directory_id(node_id, wipes=0):
     """That of a node's disk."""
     return bytes([node_id]) * 15 + bytes([wipes + 1])
+
+
+def controller_of(process):
+    """The controller in a process."""
+    return process.source if isinstance(process, CombinedProcess) else process.controller
 
 
 class MortalOffload(EventOffload):
@@ -128,19 +134,22 @@ class Controllers(Cluster):
         """Begin with what is on the disk."""
         name = host_of(node_id)
         host = self._hosts[name] = Host(self.network, name)
-        settings = self._properties(node_id, "controller")
-        process = Process(
-            settings,
-            [Listener("CONTROLLER", name, PORT, None, listeners.protocol_of(settings, "CONTROLLER"))],
-            [DIRECTORY],
-            clock=self.clock,
-            disk=self.disks[node_id],
-            random=random.Random(self.random.random()),
-            reactor=lambda runtime: Reactor(runtime, host),
-        )
+        process = self._make(node_id, random.Random(self.random.random()), lambda runtime: Reactor(runtime, host))
         runtime = self.runtimes[name] = process.runtime
-        process.controller.sync_offload = self._offloads(node_id, runtime)
+        controller_of(process).sync_offload = self._offloads(node_id, runtime)
         self.processes[node_id] = process
+        self._begin(process)
+
+    def _make(self, node_id, chance, reactor):
+        """The process of a node, which is a controller alone here."""
+        settings = self._properties(node_id, "controller")
+        options = {"clock": self.clock, "disk": self.disks[node_id], "random": chance, "reactor": reactor}
+        return Process(settings, [self._listener(node_id, settings)], [DIRECTORY], **options)
+
+    def _listener(self, node_id, settings):
+        return Listener("CONTROLLER", host_of(node_id), PORT, None, listeners.protocol_of(settings, "CONTROLLER"))
+
+    def _begin(self, process):
         process.start()
 
     def _offloads(self, node_id, runtime):
@@ -201,14 +210,14 @@ class Controllers(Cluster):
     # --- what the tests ask -------------------------------------------------------------------------------------------
 
     def machine(self, node_id):
-        return self.processes[node_id].controller.quorum
+        return controller_of(self.processes[node_id]).quorum
 
     def leader(self):
         """The node that decides in the newest epoch; None without any."""
         found = [
             (self.machine(each).epoch, each)
             for each, process in self.processes.items()
-            if process.controller.metadata_log.is_active
+            if controller_of(process).metadata_log.is_active
         ]
         return max(found)[1] if found else None
 
@@ -222,7 +231,7 @@ class Controllers(Cluster):
         message = request(
             resources=[request.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[altered])]
         )
-        controller = self.processes[node_id].controller
+        controller = controller_of(self.processes[node_id])
         result = controller.submit(ControllerRequest(44, 1, message, "User:a", "10.0.0.9", "CONTROLLER", token))
         if hasattr(result, "responses"):
             token.deliver(result)
@@ -236,7 +245,7 @@ class Controllers(Cluster):
     def _turn(self, name):
         super()._turn(name)
         for node_id, process in self.processes.items():
-            controller = process.controller
+            controller = controller_of(process)
             if controller.metadata_log.is_active:
                 epoch = controller.metadata_log._led_epoch
                 known = self.leaders.setdefault(epoch, node_id)
@@ -262,7 +271,7 @@ class Controllers(Cluster):
         machine = self.machine(leader)
         end = machine.log.end_offset
         return all(
-            process.controller.metadata_log.member.applied == end and machine.high_watermark == end
+            controller_of(process).metadata_log.member.applied == end and machine.high_watermark == end
             for each, process in self.processes.items()
             if node_ids is None or each in node_ids
         ) and all(observer.member.applied == end for observer in self.observers.values())
@@ -270,7 +279,7 @@ class Controllers(Cluster):
     def log_of(self, node_id):
         """The batches of a node's metadata log, by their base offsets."""
         process = self.processes.get(node_id)
-        member = self.observers[node_id].member if process is None else process.controller.metadata_log.member
+        member = self.observers[node_id].member if process is None else controller_of(process).metadata_log.member
         log = member.raft_log.log
         offset, found = log.log_start_offset, {}
         while offset < log.end_offset:

@@ -1,0 +1,193 @@
+"""Three nodes that are a broker and a controller each, of pykafkad and of Kafka in every mixture, with the settings
+that Kafka's documentation has for them: the active one is killed while a client writes, and nothing is lost."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.brokers.broker import ProcessBroker, free_port
+from compat_tests.java_tools import JavaTools
+from compat_tests.quorum.combined import (
+    NODES,
+    CombinedKafka,
+    combined_pykafkad,
+    combined_settings,
+    format_by_kafka,
+)
+from compat_tests.test_cluster_processes import PARTITIONS, Writer
+from compat_tests.tools.runner import ToolRunner
+
+STEP_SECONDS = 120.0
+DIRECTORIES = {1: "3Db5QLSqSZieL3rJBUUegA", 2: "L3rJBUUegA3Db5QLSqSZiQ", 3: "QLSqSZieL3rJBUUegA3DbA"}
+
+
+def until(what: str, holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + STEP_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {STEP_SECONDS} s until {what}"
+        time.sleep(0.1)
+
+
+class Cluster:
+    """`nodes` by their ids."""
+
+    def __init__(self, runner: ToolRunner, nodes: dict[int, ProcessBroker]) -> None:
+        self._runner = runner
+        self.nodes = nodes
+        self.bootstrap = ",".join(each.bootstrap for each in nodes.values())
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+
+    def alive(self) -> list[int]:
+        return [each for each, node in self.nodes.items() if node.process is not None]
+
+    def quorum(self, through: int | None = None) -> dict[str, str]:
+        """What `kafka-metadata-quorum describe --status` says, by its words; nothing if it fails."""
+        at = self.nodes[through or self.alive()[0]].bootstrap
+        outcome = self._runner.run("metadata-quorum", ["--bootstrap-server", at, "describe", "--status"])
+        lines = outcome.output.splitlines() if outcome.code == 0 else []
+        return {name: text.strip() for name, _, text in (line.partition(":") for line in lines)}
+
+    def active(self) -> int:
+        """The active controller's id; 0 while there is none that has committed."""
+        status = self.quorum()
+        leader = int(status.get("LeaderId", 0))
+        return leader if leader in self.alive() and status.get("HighWatermark", "-1") != "-1" else 0
+
+    def in_sync(self) -> bool:
+        """Whether every node serves and every replica of the topic is in sync."""
+        found = self.admin.list_topics(timeout=30)
+        # A broker may be asked that does not know it yet.
+        partitions = found.topics["t"].partitions.values() if "t" in found.topics else ()
+        return len(found.brokers) == len(self.nodes) and [len(each.isrs) for each in partitions] == [3] * PARTITIONS
+
+    def values(self, count: int) -> list[bytes]:
+        """What is in all partitions, once there are so many."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+        consumer.assign([TopicPartition("t", index, 0) for index in range(PARTITIONS)])
+        found: list[bytes] = []
+
+        def has_all() -> bool:
+            found.extend(each.value() for each in consumer.consume(1000, timeout=0.5) if each.error() is None)
+            return len(found) >= count
+
+        until(f"{count} records are read", has_all)
+        consumer.close()
+        return found
+
+
+@pytest.fixture
+def tools(kafka_jars: Path, tmp_path: Path) -> JavaTools:
+    """Kafka's tools; they read files and need no broker."""
+    return JavaTools(kafka_jars, "", tmp_path / "log4j2.properties")
+
+
+@pytest.fixture
+def start(kafka_jars: Path, tmp_path: Path, runner: ToolRunner) -> Iterator[Callable[..., Cluster]]:
+    """Starts the nodes of these ids as real Kafkas, and the others as pykafkad."""
+    with ExitStack() as stack:
+
+        def start(kafkas: tuple[int, ...], *, is_dynamic: bool) -> Cluster:
+            brokers, controllers = ({each: free_port() for each in NODES} for _ in range(2))
+            voters = ",".join(f"{each}@localhost:{port}:{DIRECTORIES[each]}" for each, port in controllers.items())
+            nodes: dict[int, ProcessBroker] = {}
+            for each in NODES:
+                settings = combined_settings(each, brokers, controllers, is_dynamic=is_dynamic)
+                place = tmp_path / f"node-{each}"
+                if each in kafkas:
+                    nodes[each] = CombinedKafka(kafka_jars, place, settings, brokers[each])
+                else:
+                    nodes[each] = combined_pykafkad(place, settings, brokers[each])
+                stack.callback(nodes[each].kill)
+                format_by_kafka(runner, nodes[each], *(["--initial-controllers", voters] if is_dynamic else []))
+            start_all(nodes)
+            cluster = Cluster(runner, nodes)
+            until("all brokers are known", lambda: len(cluster.admin.list_topics(timeout=30).brokers) == len(NODES))
+            return cluster
+
+        yield start
+
+
+def start_all(nodes: dict[int, ProcessBroker]) -> None:
+    """At the same time: none is ready before two of them are there."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(len(nodes)) as threads:
+        list(threads.map(lambda each: each.start(), nodes.values()))
+
+
+MIXTURES = [
+    pytest.param((), False, id="three of pykafkad"),
+    pytest.param((), True, id="three of pykafkad, voters in the log"),
+    pytest.param((1,), False, id="one Kafka"),
+    pytest.param((1,), True, id="one Kafka, voters in the log"),
+    pytest.param((1, 2), False, id="two Kafkas"),
+    pytest.param((1, 2, 3), False, id="three Kafkas"),
+]
+
+
+@pytest.mark.parametrize(("kafkas", "is_dynamic"), MIXTURES)
+def test_the_active_node_is_killed_and_clients_go_on(
+    start: Callable[..., Cluster],
+    tools: JavaTools,
+    kafkas: tuple[int, ...],
+    is_dynamic: bool,
+    request: pytest.FixtureRequest,
+) -> None:
+    """A node of each kind is killed while it is active, comes back and is in sync. One of ours is stopped. Every broker
+    tells an administrator of the same voters. What was acknowledged is there, once."""
+    if len(kafkas) > 1:
+        request.getfixturevalue("whole_suites")
+    cluster = start(kafkas, is_dynamic=is_dynamic)
+    cluster.admin.create_topics([NewTopic("t", PARTITIONS, 3)])["t"].result(STEP_SECONDS)
+    until("all replicas are in sync", cluster.in_sync)
+    for each in NODES:
+        assert re.findall(r'"id": (\d)', cluster.quorum(each)["CurrentVoters"]) == ["1", "2", "3"]
+    killed: set[bool] = set()
+    wanted_kinds = {each in kafkas for each in NODES}
+    writer = Writer(cluster.bootstrap)
+    try:
+        writer.wait_for_all_partitions()
+        for _ in range(7):
+            until("a controller is active", cluster.active)
+            active = cluster.active()
+            cluster.nodes[active].kill()
+            killed.add(active in kafkas)
+            until("another is active", lambda gone=active: cluster.active() not in (0, gone))
+            writer.wait_for_all_partitions()
+            cluster.nodes[active].start()
+            until("all replicas are in sync", cluster.in_sync)
+            if killed == wanted_kinds:
+                break
+        cluster.nodes[3].stop()
+        writer.wait_for_all_partitions()
+        cluster.nodes[3].start()
+        until("all replicas are in sync", cluster.in_sync)
+    finally:
+        writer.close()
+    assert killed == wanted_kinds
+    assert writer.errors == []
+    wanted = sorted(writer.acknowledged)
+    assert sorted(cluster.values(len(wanted))) == wanted
+    for each, node in cluster.nodes.items():
+        faults = re.findall(r".*(?:Encountered .*fault|IllegalState|unexpected-error).*", node.log_text())
+        assert faults == [], each
+    check_files(cluster, tools)
+
+
+def check_files(cluster: Cluster, tools: JavaTools) -> None:
+    """Kafka's tools read the metadata log of a stopped node of pykafkad."""
+    node = cluster.nodes[3]
+    node.stop()
+    segments = sorted((node.directory / "data" / "__cluster_metadata-0").glob("*.log"))
+    output = tools.dump_log(segments, "--cluster-metadata-decoder")
+    assert "REGISTER_BROKER_RECORD" in output or "REGISTER_CONTROLLER_RECORD" in output
+    for each in list(cluster.nodes.values()):
+        each.kill()
