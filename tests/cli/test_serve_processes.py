@@ -121,7 +121,7 @@ def test_brokers_as_processes(started: Any, tmp_path: Path) -> None:
     assert len(metadata(again.addresses()[0]).topics[0].partitions) == 6
 
 
-@pytest.mark.parametrize("is_one_process", [False, True])
+@pytest.mark.parametrize("is_one_process", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_start_without_the_data_of_a_broker(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """A topic that is named and was there before may have a partition that nobody leads; one that is new may not."""
     data = tmp_path / "data"
@@ -150,6 +150,7 @@ def test_all_end_with_their_parent(started: Any) -> None:
     assert "unexpected-error" not in parent.log()
 
 
+@pytest.mark.long
 def test_all_are_told_to_stop_at_the_same_time(started: Any) -> None:
     """As a service's supervisor does: the brokers leave all the same, with the help of the controllers."""
     parent = started("--brokers", "2", "--controllers", "3", "--memory", "256MB")
@@ -172,6 +173,7 @@ def test_a_stop_while_they_start(started: Any) -> None:
     assert parent.process.stdout.read() in ("", f"pykafkad ready on {' '.join(parent.listens(1))}\n")
 
 
+@pytest.mark.long
 def test_one_process_and_several_serve_the_same_directories(started: Any, tmp_path: Path) -> None:
     """Where there are several controllers, which are what they are in processes of their own."""
     data = tmp_path / "data"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from pykafkad import errors
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.wire import messages
-from tests.architecture.source import modules
 from tests.rows import in_turn
 from tests.sasl.client import ScramClient
 from tests.server.sasl_world import add_scram_user, authenticate, handshake, log_in, sasl_world
@@ -133,31 +131,3 @@ def test_settings_of_the_authorizer_do_not_change_live(world: Any) -> None:
         assert alice.ask(messages.DescribeUserScramCredentialsRequest(users=None), 0).error_code != 0
         world.stop()
         world = sasl_world(world.path, authorizer_class_name=STANDARD_AUTHORIZER, super_users="User:root")
-
-
-SECRET_NAMES = ("password", "secret", "hmac", "proof", "stored_key", "server_key", "salted", "signature", "digest")
-
-NO_SECRETS = ("_type_password",)
-
-
-def _own_name(node: ast.expr) -> str:
-    """What a variable, an attribute or a method that is called is named."""
-    while isinstance(node, ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    name = getattr(node, "attr", None) or getattr(node, "id", "")
-    assert isinstance(name, str)
-    return name.lower()
-
-
-def test_secrets_are_compared_in_constant_time() -> None:
-    """Nothing with the name of a secret is compared by == with another variable."""
-    found = [
-        f"{module.relative}:{node.lineno}"
-        for module in modules()
-        for node in module.nodes
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq)
-        if not any(isinstance(side, ast.Constant) for side in (node.left, *node.comparators))
-        for side in (node.left, *node.comparators)
-        if any(word in _own_name(side) for word in SECRET_NAMES) and _own_name(side) not in NO_SECRETS
-    ]
-    assert found == []

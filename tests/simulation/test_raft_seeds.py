@@ -25,6 +25,7 @@ def test_seeds(part):
         raise failed[1]
 
 
+@pytest.mark.long
 def test_the_faults_happen():
     """The seeds try what they are there for: leaders that follow each other, logs that are cut, snapshots that are
     fetched, machines that start again, voters that come, go and lose their disks."""
