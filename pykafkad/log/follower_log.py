@@ -1,14 +1,16 @@
 """The log of a follower: appending batches as the leader has them, and cutting the log where it differs from the
 leader's.
 
-A cut is on the device before anything is written behind it: after a loss of power no old batch may follow a new one."""
+A cut is on the device before anything is written behind it: after a loss of power no old batch may follow a new one.
+So whoever cuts has `Cut.sync` called, on any thread, before the next append."""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import partial
 
 from pykafkad.errors import StorageFailure
-from pykafkad.log import producer_replay, recovery
+from pykafkad.log import producer_replay, recovery, syncing
 from pykafkad.log.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, file_prefix
 from pykafkad.log.producers import ProducerStates
 from pykafkad.log.segment import MAX_RELATIVE_OFFSET, Segment
@@ -16,8 +18,14 @@ from pykafkad.wire.batch import CONTROL_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.wire.batch import BatchHeader
+
+Cut = namedtuple("Cut", ("end_offset", "sync"))
+Cut.__doc__ = """A log that was cut: where it ends now, and what brings that to the device, a function without arguments
+for any thread. `sync` is None if no file has changed."""
 
 
 def append(log: PartitionLog, data: memoryview | bytes, headers: list[BatchHeader], now_ms: int) -> None:
@@ -80,20 +88,32 @@ def _write(log: PartitionLog, segment: Segment, data: memoryview) -> None:
     log.written_end_offset = log.end_offset
 
 
-def truncate(log: PartitionLog, end_offset: int, now_ms: int) -> int:
-    """Cut the log so that it ends at `end_offset`, or at the start of the batch that holds it; returns its end. Leader
-    epochs that begin there or later are forgotten even if no record is cut. Raises StorageFailure."""
+def prepare(log: PartitionLog, end_offset: int) -> Callable[[], None] | None:
+    """What takes long of cutting the log there, for any thread, while nobody appends; None if nothing does: a file that
+    a snapshot or a fork shares must be copied first. Raises StorageFailure, as what it returns does."""
+    if log.offline is not None:
+        raise log.offline.copy()
+    if not log.log_start_offset <= end_offset < log.end_offset or end_offset < log.segments[0].base_offset:
+        return None
+    segment = log.segments[log.segment_at(end_offset)]
+    if not log.disk.is_shared(segment.prefix + LOG_SUFFIX):
+        return None
+    return partial(recovery.copy_shared, log.disk, segment, segment.locate(end_offset)[0])
+
+
+def truncate(log: PartitionLog, end_offset: int, now_ms: int) -> Cut:
+    """Cut the log so that it ends at `end_offset`, or at the start of the batch that holds it. Leader epochs that begin
+    there or later are forgotten even if no record is cut. Raises StorageFailure."""
     if log.offline is not None:
         raise log.offline.copy()
     log.write_pending()
     if end_offset >= log.end_offset:
         log.epochs.truncate_from_end(log.end_offset)
-        return log.end_offset
+        return Cut(log.end_offset, None)
     segments = log.segments
     at = log.segment_at(end_offset)
     if end_offset < log.log_start_offset or end_offset < segments[0].base_offset:
-        begin_at(log, end_offset, now_ms)
-        return end_offset
+        return begin_at(log, end_offset, now_ms)
     log.before_change()
     segment = segments[at]
     position, size = segment.locate(end_offset)
@@ -102,19 +122,18 @@ def truncate(log: PartitionLog, end_offset: int, now_ms: int) -> int:
     try:
         _remove(log, segments[at + 1 :])
         if log.disk.is_shared(segment.prefix + LOG_SUFFIX):
-            recovery.unshare(log.disk, segment, position)
+            recovery.take_copy(log.disk, segment, position)
         segment.file.truncate(position)
-        segment.file.sync()
         _cut(log, segment, position, end_offset)
         log.recovery_point = min(log.recovery_point, end_offset)
         _ended_at(log, end_offset)
         _replay_producers(log)
     except StorageFailure as failure:
         raise log.fail(failure) from None
-    return end_offset
+    return Cut(end_offset, partial(_sync, log, segment.prefix + LOG_SUFFIX))
 
 
-def begin_at(log: PartitionLog, offset: int, now_ms: int) -> None:
+def begin_at(log: PartitionLog, offset: int, now_ms: int) -> Cut:
     """Drop all records: the log begins and ends at `offset`. Raises StorageFailure."""
     if log.offline is not None:
         raise log.offline.copy()
@@ -122,10 +141,23 @@ def begin_at(log: PartitionLog, offset: int, now_ms: int) -> None:
     log.before_change()
     _restart(log, offset, now_ms)
     log.log_start_offset = log.high_watermark = offset
+    return Cut(offset, partial(_sync, log, None))
+
+
+def _sync(log: PartitionLog, path: str | None) -> None:
+    """Bring a cut to the device: the names of segments that are gone, then the end of the last one."""
+    try:
+        syncing.sync_names(log.disk, log.directory)
+        if path is not None:
+            syncing.sync_if_there(log.disk, path)
+    except StorageFailure:
+        if not log.closed:
+            raise
 
 
 def _begin_within_batch(log: PartitionLog, base_offset: int, now_ms: int) -> None:
-    """The log is empty, and its start lies within the leader's batch at `base_offset`."""
+    """The log is empty, and its start lies within the leader's batch at `base_offset`. Its segment, which has no
+    records, gets another name, and that needs no sync: either name is right after a loss of power, and both are too."""
     start_offset = log.log_start_offset
     if log.end_offset != start_offset:
         raise StorageFailure("append", log.directory, f"a batch at {base_offset} behind the end {log.end_offset}")
@@ -152,14 +184,12 @@ def _restart(log: PartitionLog, offset: int, now_ms: int) -> None:
 
 
 def _remove(log: PartitionLog, gone: list[Segment]) -> None:
-    """Remove the last segments, the newest first: a loss of power in between leaves no gap."""
+    """Remove the last segments, the newest first. A gap that a loss of power leaves in between is seen by recovery."""
     # A list of its own: a sync that runs beside the loop sees that it is of other segments (`syncing.py`).
     log.segments = [segment for segment in log.segments if segment not in gone]
     for segment in reversed(gone):
         log.forget_sealed(segment)
         recovery.remove_segment(log.disk, segment)
-    if gone:
-        log.disk.sync_directory(log.directory)
 
 
 def _cut(log: PartitionLog, segment: Segment, size_bytes: int, end_offset: int) -> None:

@@ -86,13 +86,20 @@ class OffsetCheckpoints:
         if key in self.departed or log_start_offset:
             self.fresh[self.write_fresh(key, log_start_offset)] = None
 
-    def prepare_cut(self, log: PartitionLog, end_offset: int) -> None:
-        """Call this before a log is cut so that it ends there: the checkpoints, which may say that more is synced, do
-        not count until the next ones are written. Raises `StorageFailure`."""
+    def prepare_cut(self, log: PartitionLog, end_offset: int) -> str | None:
+        """A log is to be cut so that it ends there: the checkpoints, which may say that more is synced, do not count
+        from now on. That is so when `path` is synced. Then the log may be cut, and the name that is returned goes to
+        `cut_made`; None if the checkpoints say no more. Raises `StorageFailure`."""
         key = log.topic, log.partition
-        if max(self.recovery_points.get(key, 0), self.log_starts.get(key, 0)) > end_offset:
-            self.fresh[self.write_fresh(key, min(log.log_start_offset, end_offset))] = None
-            self.disk.sync_directory(self.path)
+        if max(self.recovery_points.get(key, 0), self.log_starts.get(key, 0)) <= end_offset:
+            return None
+        return self.write_fresh(key, min(log.log_start_offset, end_offset))
+
+    def cut_made(self, name: str | None) -> None:
+        """The log knows by itself how much of it is synced: the next checkpoints count again. Those that were begun
+        before do not know that."""
+        if name is not None:
+            self.fresh[name] = None
 
     def write_fresh(self, key: tuple[str, int], log_start_offset: int) -> str:
         """Write a file which says that the checkpoints do not count for a partition; returns its path.

@@ -316,14 +316,28 @@ def _recover(
 
 def unshare(disk: Disk, segment: Segment, size_bytes: int) -> None:
     """Replace a file that is shared with a snapshot or fork by a copy of its first bytes, which may be truncated."""
-    path = segment.prefix + LOG_SUFFIX
-    source, own = segment.file, disk.open(path + swap.CLEANED_SUFFIX, create=True)
+    copy_shared(disk, segment, size_bytes)
+    take_copy(disk, segment, size_bytes)
+    disk.sync_directory(segment.directory)
+
+
+def copy_shared(disk: Disk, segment: Segment, size_bytes: int) -> None:
+    """Copy the first bytes of a file that is shared, beside it, and sync the copy."""
+    source = segment.file
+    own = disk.open(segment.prefix + LOG_SUFFIX + swap.CLEANED_SUFFIX, create=True)
     for position in range(0, size_bytes, RECOVERY_READ_BYTES):
         own.pwrite(source.pread(min(RECOVERY_READ_BYTES, size_bytes - position), position), position)
+    own.truncate(size_bytes)
     own.sync()
     own.close()
+
+
+def take_copy(disk: Disk, segment: Segment, size_bytes: int) -> None:
+    """Give a shared file's name to the copy of so many bytes. Names are not synced here."""
+    path = segment.prefix + LOG_SUFFIX
+    if disk.size(path + swap.CLEANED_SUFFIX) != size_bytes or not disk.exists(path + swap.CLEANED_SUFFIX):
+        copy_shared(disk, segment, size_bytes)
     disk.rename(path + swap.CLEANED_SUFFIX, path)
-    disk.sync_directory(segment.directory)
     segment.file = disk.open(path)
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
         disk.unlink(segment.prefix + suffix)

@@ -99,12 +99,12 @@ class SyncJob:
             self._sync_log(self._active)
         if has_new_names:
             # POSIX does not promise that the sync of a file syncs its name, although most file systems do it.
-            _sync_names(disk, self._directory)
+            sync_names(disk, self._directory)
         if self._late_snapshot is not None:
             # It comes after the names of the indexes, because it tells a recovery that they are complete.
             self._write_late_snapshot(*self._late_snapshot)
         if self._is_new:
-            _sync_names(disk, posixpath.dirname(self._directory) or ".")
+            sync_names(disk, posixpath.dirname(self._directory) or ".")
 
     def _write_late_snapshot(self, path: str, snapshot: bytes) -> None:
         try:
@@ -171,7 +171,8 @@ def sync_if_there(disk: Disk, path: str) -> None:
             raise
 
 
-def _sync_names(disk: Disk, directory: str) -> None:
+def sync_names(disk: Disk, directory: str) -> None:
+    """Sync the names in a folder. It may be renamed meanwhile, as that of a deleted topic is."""
     try:
         disk.sync_directory(directory)
     except StorageFailure:

@@ -393,6 +393,10 @@ class Broker(BrokerParts, RuntimeNode):
         """A log is back in service: those who wait for it go on, and what coordinates by it is loaded again."""
         self._offline_logs.discard(log)
         self.logs.info("server", "partition-online", topic=log.topic, partition=log.partition)
+        self.role_taken(log)
+
+    def role_taken(self, log: PartitionLog) -> None:
+        """A log does now what the metadata said before."""
         self.forget_topics()
         self.purgatory.touch(log)
         self.groups.log_recovered(log)

@@ -34,6 +34,7 @@ class Partitions:
         "_by_id",
         "_by_name",
         "_commits",
+        "_held",
         "_image",
         "_loading",
         "_log_writer",
@@ -68,6 +69,8 @@ class Partitions:
         self._settings = settings
         self._by_name: dict[tuple[str, int], PartitionLog] = {}
         self._by_id: dict[tuple[bytes, int], PartitionLog] = {}
+        # Logs that take no other role now, and the last state of the metadata that waits for them.
+        self._held: dict[PartitionLog, PartitionState | None] = {}
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -243,6 +246,9 @@ class Partitions:
 
     def _adopt(self, log: PartitionLog, state: PartitionState) -> None:
         """The log takes the role that the metadata gives to this broker."""
+        if log in self._held:
+            self._held[log] = state
+            return
         replica = log.replica
         was_leader = replica.role == LEADER
         if len(state.replicas) > 1 and log.is_loaded:
@@ -261,6 +267,18 @@ class Partitions:
             if was_leader:
                 self._commits.fail(log, KafkaError(errors.NOT_LEADER_OR_FOLLOWER))
         self._commits.broker.role_changed(log, state)
+
+    def hold(self, log: PartitionLog) -> None:
+        """Whatever the metadata says from now on, the log keeps its role."""
+        self._held[log] = None
+
+    def release(self, log: PartitionLog) -> bool:
+        """The log takes the role that it has been given meanwhile; whether there was one."""
+        state = self._held.pop(log, None)
+        if state is None or log.closed or self._by_name.get((log.topic, log.partition)) is not log:
+            return False
+        self._adopt(log, state)
+        return True
 
     def _lead(self, log: PartitionLog) -> None:
         if not log.replica.has_min_isr:

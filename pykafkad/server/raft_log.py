@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.effects import StoredRecord
+    from pykafkad.log.follower_log import Cut
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.syncing import SyncJob
     from pykafkad.wire.batch import BatchHeader
@@ -48,7 +49,7 @@ class RaftLog:
         end_offset, epoch = kept[-1]
         log = self.log
         if log.end_offset < end_offset or log.epochs.latest < epoch:
-            follower_log.begin_at(log, end_offset, self._clock.now_ms())
+            follower_log.begin_at(log, end_offset, self._clock.now_ms()).sync()
 
     def start_event(self, kept: Sequence[tuple[int, int]]) -> Start:
         """What the machine is told of the log and of the snapshots that are kept. Raises StorageFailure."""
@@ -105,13 +106,13 @@ class RaftLog:
             position += headers[-1].size_bytes
         follower_log.append(self.log, data, headers, self._clock.now_ms())
 
-    def truncate(self, end_offset: int) -> None:
+    def truncate(self, end_offset: int) -> Cut:
         """Cut the log. Raises StorageFailure."""
-        follower_log.truncate(self.log, end_offset, self._clock.now_ms())
+        return follower_log.truncate(self.log, end_offset, self._clock.now_ms())
 
-    def begin_at(self, offset: int) -> None:
+    def begin_at(self, offset: int) -> Cut:
         """A snapshot takes the place of the log, which is empty and begins at `offset`. Raises StorageFailure."""
-        follower_log.begin_at(self.log, offset, self._clock.now_ms())
+        return follower_log.begin_at(self.log, offset, self._clock.now_ms())
 
     def sync_job(self) -> SyncJob:
         """What syncs all that is written now."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pykafkad.disk import File
+    from pykafkad.log.follower_log import Cut
     from pykafkad.raft.replica import RaftReplica
     from pykafkad.server.offload import Offload
     from pykafkad.server.raft_log import RaftLog
@@ -191,7 +192,12 @@ class RaftShell:
         self._log.append_fetched(effect.records)
 
     def _truncate(self, effect: events.Truncate) -> None:
-        self._log.truncate(effect.end_offset)
+        self._sync_cut(self._log.truncate(effect.end_offset))
+
+    def _sync_cut(self, cut: Cut) -> None:
+        """Nothing is written behind a cut before it is on the device."""
+        if cut.sync is not None:
+            self._block(cut.sync, self._log.log.directory)
 
     def _sync(self, effect: events.Sync) -> None:
         job = self._log.sync_job()
@@ -237,7 +243,7 @@ class RaftShell:
 
     def _replace(self, effect: _Replace) -> None:
         self._close_incoming()
-        self._log.begin_at(effect.end_offset)
+        self._sync_cut(self._log.begin_at(effect.end_offset))
         self._told.snapshot_fetched(effect.end_offset, effect.epoch)
 
     def _close_incoming(self) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Row = messages.FetchResponse.PartitionData
 
 _EARLIEST, _LATEST = -2, -1
+_NEVER = float("inf")
 _DIGITS = frozenset("0123456789.")
 
 
@@ -172,7 +173,8 @@ class LeaderFetcher:
                 # With others to fetch it is looked at again after their answer, as in Kafka.
                 due = self._pause_until()
             if due > now:
-                later = due if later is None else min(later, due)
+                if due < _NEVER:
+                    later = due if later is None else min(later, due)
                 continue
             question = self._question(followed)
             if question is not None:
@@ -339,38 +341,34 @@ class LeaderFetcher:
             log.delete_records(start_offset)
 
     def _truncate(self, followed: _Followed, effect: follower.TruncateTo, _: object) -> None:
-        log = followed.log
-        if effect.end_offset < log.high_watermark and log in self._broker.compaction.busy:
+        if effect.end_offset < followed.log.high_watermark and followed.log in self._broker.compaction.busy:
             followed.paused_until = self._pause_until()
             return
-        before = log.end_offset
-        self._before_cut(log, effect.end_offset)
-        end_offset = follower_log.truncate(log, effect.end_offset, self._broker.runtime.now_ms)
-        self._cut(followed, before, end_offset)
+        self._cut(followed, effect.end_offset, follower_log.truncate)
 
     def _begin_at(self, followed: _Followed, effect: follower.BeginAt, _: object) -> None:
-        log = followed.log
-        if log in self._broker.compaction.busy:
+        if followed.log in self._broker.compaction.busy:
             followed.paused_until = self._pause_until()
             return
-        before = log.end_offset
-        self._before_cut(log, effect.offset)
-        follower_log.begin_at(log, effect.offset, self._broker.runtime.now_ms)
-        self._cut(followed, before, effect.offset)
+        self._cut(followed, effect.offset, follower_log.begin_at)
 
-    def _before_cut(self, log: PartitionLog, end_offset: int) -> None:
-        broker = self._broker
-        if any((log.topic, log.partition) in each.futures for each in broker.directories.online):
-            # The copy in another directory may have what is cut.
-            broker.moves.cancel(log.topic, log.partition)
-        directory = broker.directories.of(log)
-        if directory is not None and end_offset < log.end_offset:
-            directory.offsets.prepare_cut(log, end_offset)
-
-    def _cut(self, followed: _Followed, before: int, end_offset: int) -> None:
+    def _cut(
+        self, followed: _Followed, end_offset: int, cut: Callable[[PartitionLog, int, int], follower_log.Cut]
+    ) -> None:
         log, broker = followed.log, self._broker
-        assert followed.follower is not None
-        followed.follower.log_changed(end_offset)
+        followed.paused_until = _NEVER
+        broker.replication.cuts.begin(
+            log,
+            end_offset,
+            lambda: cut(log, end_offset, broker.runtime.now_ms),
+            partial(self._was_cut, followed, log.end_offset),
+            partial(self._go_on, followed),
+        )
+
+    def _was_cut(self, followed: _Followed, before: int, end_offset: int) -> None:
+        log, broker = followed.log, self._broker
+        if followed.follower is not None:
+            followed.follower.log_changed(end_offset)
         if end_offset < before:
             log.replica.truncated(end_offset)
             broker.compaction.forget([log])
@@ -380,6 +378,12 @@ class LeaderFetcher:
             "server", "log-cut", topic=log.topic, partition=log.partition, leader=self._leader,
             leader_epoch=followed.leader_epoch, end_offset=before, new_end_offset=end_offset,
         )  # fmt: skip
+
+    def _go_on(self, followed: _Followed) -> None:
+        """The log may be written again."""
+        followed.paused_until = 0.0
+        if self._followed.get(followed.log) is followed:
+            self._plan(self._broker.runtime.now)
 
     def _pause(self, followed: _Followed, effect: follower.Pause, _: object) -> None:
         followed.paused_until = self._pause_until()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.log.replica import ProposeIsr
     from pykafkad.metadata.topics import PartitionState
     from pykafkad.server.broker import Broker
+    from pykafkad.server.follower_cuts import FollowerCuts
     from pykafkad.server.replica_fetchers import ReplicaFetchers
     from pykafkad.server.replication_throttles import ReplicationThrottles
 
@@ -53,6 +54,7 @@ class Replication:
         self._led: dict[PartitionLog, None] = {}
         """Partitions with followers that this broker leads."""
         self._fetchers: ReplicaFetchers | None = None
+        self._cuts: FollowerCuts | None = None
         self._throttles: ReplicationThrottles | None = None
         self._proposals: _Proposals = {}
         self._asking: _Asking | None = None
@@ -66,6 +68,15 @@ class Replication:
 
             self._fetchers = ReplicaFetchers(self._broker)
         return self._fetchers
+
+    @property
+    def cuts(self) -> FollowerCuts:
+        """What cuts logs that differ from their leaders'."""
+        if self._cuts is None:
+            from pykafkad.server.follower_cuts import FollowerCuts
+
+            self._cuts = FollowerCuts(self._broker)
+        return self._cuts
 
     @property
     def throttles(self) -> ReplicationThrottles | None:
@@ -98,12 +109,16 @@ class Replication:
         self._proposals.pop(log, None)
         if self._fetchers is not None:
             self._fetchers.leave(log)
+        if self._cuts is not None:
+            self._cuts.forget(log)
 
     def close(self) -> None:
         """The broker stops: fetch nothing more."""
         self._is_closed = True
         if self._fetchers is not None:
             self._fetchers.close()
+        if self._cuts is not None:
+            self._cuts.close()
 
     # --- followers that fetch ---------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ BROKERS = ("tests/server/test_replicated_brokers.py",)
 THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_replication_throttle.py")
 RACKS = ("tests/handlers/test_preferred_replica.py", "tests/log/test_replica.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
+CUTS = ("tests/server/test_follower_cuts.py",)
+ROUNDS = ("tests/simulation/test_controller_rounds.py",)
 
 FOUND_BY_SEEDS = (
     Plant(
@@ -134,6 +136,27 @@ FOUND_BY_SEEDS = (
 )
 
 PLANTS = (
+    Plant(
+        "the loop waits for the device when it cuts a log",
+        "server/follower_cuts.py",
+        "broker.runtime.offload.submit(sync, partial(self._synced, cut))",
+        "self._synced(cut, sync())",
+        CUTS,
+    ),
+    Plant(
+        "a log that is being cut takes another role",
+        "server/partitions.py",
+        "if log in self._held:",
+        "if False:",
+        CUTS,
+    ),
+    Plant(
+        "a loop that replicates the metadata waits for the device when it cuts its log",
+        "server/raft_shell.py",
+        "self._block(cut.sync, self._log.log.directory)",
+        "cut.sync()",
+        ROUNDS,
+    ),
     Plant(
         "the first record of a turn that times out takes the others along",
         "server/held_answers.py",
@@ -341,8 +364,8 @@ PLANTS = (
     Plant(
         "a cut is not on the device before what follows",
         "log/follower_log.py",
-        "segment.file.truncate(position)\nsegment.file.sync()",
-        "segment.file.truncate(position)",
+        "return Cut(end_offset, partial(_sync, log, segment.prefix + LOG_SUFFIX))",
+        "return Cut(end_offset, None)",
         LOG,
     ),
     Plant(

@@ -139,6 +139,7 @@ class Controllers(Cluster):
         controller_of(process).sync_offload = self._offloads(node_id, runtime)
         self.processes[node_id] = process
         self._begin(process)
+        self.disks[node_id].refuses_syncs = process.broker is None
 
     def _make(self, node_id, chance, reactor):
         """The process of a node, which is a controller alone here."""
@@ -176,12 +177,14 @@ class Controllers(Cluster):
         directories.open(DIRECTORY)
         observer.start()
         observer.begin_serving()
+        self.disks[node_id].refuses_syncs = True
         self.observers[node_id] = observer
         return observer
 
     def kill(self, node_id, *, loses_power=False):
         """The process is gone; with the power goes what is not synced."""
         name = host_of(node_id)
+        self.disks[node_id].refuses_syncs = False
         for each in self.offloads[node_id]:
             each.is_dead = True
         self.processes.pop(node_id, None)
@@ -199,6 +202,7 @@ class Controllers(Cluster):
     def stop(self, node_id):
         """A clean stop."""
         process = self.processes[node_id]
+        self.disks[node_id].refuses_syncs = False
         process.runtime.close()
         self.kill(node_id)
 

@@ -3,7 +3,9 @@
 `fail(operation, at=n)` makes the n-th call of an operation from now on raise as the real disk does; with `sticky` every
 later one too, as on a full disk. A failing write may have written a part. `kill()` is the death of the process: locks
 go, written bytes stay. `lose_power(random)` is the death of the machine: what was not synced is gone, wholly or from
-some byte on. Names survive at once: losing renames is not simulated."""
+some byte on. Names survive at once: losing renames is not simulated.
+
+While `refuses_syncs` a sync is a fault of the test: a loop that serves leaves them to threads beside it."""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ class MemoryFile:
 class MemoryDisk(Disk):
     """See the module. `calls` counts what was done, by operation."""
 
-    __slots__ = ("_failures", "calls", "directories", "error", "files", "locks", "modified")
+    __slots__ = ("_failures", "calls", "directories", "error", "files", "locks", "modified", "refuses_syncs")
 
     def __init__(self):
         self.files = {}
@@ -99,6 +101,7 @@ class MemoryDisk(Disk):
         self.locks = set()
         self.calls = {}
         self.modified = 0
+        self.refuses_syncs = False
         self.error = OSError(errno.ENOSPC, "No space left on device")
         self._failures = {}
 
@@ -115,6 +118,7 @@ class MemoryDisk(Disk):
         self._failures.clear()
 
     def _call(self, operation, path, data=None):
+        assert operation != "sync" or not self.refuses_syncs, f"the loop waits for a sync of {path}"
         self.calls[operation] = self.calls.get(operation, 0) + 1
         failure = self._failures.get(operation)
         if failure is None:

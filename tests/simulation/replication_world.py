@@ -165,6 +165,7 @@ class BrokerNode:
         self.is_running, self.is_paused = True, False
         broker.start(runtime.random.randbytes(16))
         housekeeping.start()
+        self.disk.refuses_syncs = True
         world.cluster.adopt(self.name, runtime, host)
         self.heard_at = world.now
 
@@ -175,6 +176,7 @@ class BrokerNode:
 
     def kill(self, *, power=False):
         """The process is gone, or with `power` the machine: what was not synced may be lost."""
+        self.disk.refuses_syncs = False
         self.is_running = self.is_paused = False
         self.world.cluster.release(self.name)
         self.disk.kill()
@@ -184,6 +186,7 @@ class BrokerNode:
 
     def stop(self):
         """A clean stop."""
+        self.disk.refuses_syncs = False
         self.runtime.close()
         self.is_running = self.is_paused = False
         self.world.cluster.release(self.name)
