@@ -20,7 +20,7 @@ from compat_tests.quorum.combined import (
     CombinedKafka,
     combined_pykafkad,
     combined_settings,
-    format_by_kafka,
+    format_by_the_other,
 )
 from compat_tests.test_cluster_processes import PARTITIONS, Writer
 from compat_tests.tools.runner import ToolRunner
@@ -106,7 +106,7 @@ def start(kafka_jars: Path, tmp_path: Path, runner: ToolRunner) -> Iterator[Call
                 else:
                     nodes[each] = combined_pykafkad(place, settings, brokers[each])
                 stack.callback(nodes[each].kill)
-                format_by_kafka(runner, nodes[each], *(["--initial-controllers", voters] if is_dynamic else []))
+                format_by_the_other(runner, nodes[each], *(["--initial-controllers", voters] if is_dynamic else []))
             start_all(nodes)
             cluster = Cluster(runner, nodes)
             until("all brokers are known", lambda: len(cluster.admin.list_topics(timeout=30).brokers) == len(NODES))

@@ -10,6 +10,7 @@ from compat_tests.brokers.kafka_process import CLUSTER_ID, KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.brokers.settings import as_properties
 from compat_tests.tools.runner import ToolRunner
+from pykafkad.cli.commands import main
 
 NODES = (1, 2, 3)
 LISTENER = "CONTROLLER"
@@ -61,8 +62,11 @@ def combined_pykafkad(directory: Path, settings: dict[str, str], port: int) -> P
     return PykafkadProcess(directory, {**settings, "log.dirs": str(directory / "data")}, port=port)
 
 
-def format_by_kafka(runner: ToolRunner, node: ProcessBroker, *options: str) -> None:
-    """Have Kafka's tool format the directory of a node of either kind."""
-    path = str(node.directory / "server.properties")
-    formatted = runner.run("storage", ["format", "-t", CLUSTER_ID, "-c", path, *options])
-    assert formatted.code == 0, formatted
+def format_by_the_other(runner: ToolRunner, node: ProcessBroker, *options: str) -> None:
+    """Have Kafka's tool format the directory of a node of pykafkad, and pykafkad that of a Kafka."""
+    arguments = ["format", "-t", CLUSTER_ID, "-c", str(node.directory / "server.properties"), *options]
+    if node.name == "kafka":
+        assert main(arguments) == 0
+    else:
+        formatted = runner.run("storage", arguments)
+        assert formatted.code == 0, formatted

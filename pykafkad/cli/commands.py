@@ -19,6 +19,8 @@ from pykafkad.errors import ConfigError
 # command has actions sets HAS_ACTIONS, one that runs a program HAS_PROGRAM.
 COMMANDS = {
     "serve": "pykafkad.cli.serve",
+    "format": "pykafkad.cli.format",
+    "storage": "pykafkad.cli.storage",
     "status": "pykafkad.cli.status",
     "cluster": "pykafkad.cli.cluster",
     "topics": "pykafkad.cli.topics",

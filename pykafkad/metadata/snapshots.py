@@ -99,8 +99,14 @@ def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
 
 def bootstrap(now_ms: int, levels: dict[str, int] = features.BOOTSTRAP) -> bytes:
     """The content of `bootstrap.checkpoint`: the features of a new cluster."""
-    records = (messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items())
-    return b"".join(_pieces(0, now_ms, [_header(0)], records))
+    return of_records(
+        now_ms, [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    )
+
+
+def of_records(now_ms: int, records: Iterable[messages.Struct]) -> bytes:
+    """The same with these records."""
+    return b"".join(_pieces(0, now_ms, [_header(0)], iter(records)))
 
 
 class Writing:

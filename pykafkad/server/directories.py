@@ -84,7 +84,7 @@ class Directories(RuntimeNode):
         if must_be_formatted and cluster_id is None and not self.metadata.meta:
             raise ConfigError(
                 f"{metadata_path} is not formatted, and the quorum has other members, whose cluster id it needs: use "
-                "kafka-storage.sh format, or set pykafkad.cluster.id"
+                "pykafkad format or kafka-storage.sh format, or set pykafkad.cluster.id"
             )
         if not self.metadata.meta:
             self._write_meta(self.metadata, cluster_id or uuids.to_text(uuids.random_uuid(self._runtime.random)))
