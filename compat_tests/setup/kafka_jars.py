@@ -36,6 +36,7 @@ OLDER_BROKERS = {"3.4": "3.4.1", "3.7": "3.7.2", "3.9": "3.9.2", "4.0": "4.0.2",
 OLDER_BINDING = "org.slf4j:slf4j-reload4j:1.7.36"
 BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
 FLINK_VERSION = "2.3.0"
+TESTCONTAINERS_VERSION = "1.21.3"
 SLF4J = ("org.slf4j:slf4j-api:1.7.36", "org.slf4j:slf4j-nop:1.7.36")
 # Maven's own repository keeps the files that were downloaded before a network failure.
 ATTEMPTS = 3
@@ -78,6 +79,13 @@ def fetch_registry_client() -> Path:
     directory = cache_directory() / f"flink-registry-{FLINK_VERSION}" / "libs"
     flink = f"org.apache.flink:flink-sql-avro-confluent-registry:{FLINK_VERSION}"
     return _fetch(directory, "a Java client of a schema registry", _pom((flink, *SLF4J)), "flink-sql-avro-*.jar")
+
+
+def fetch_testcontainers() -> Path:
+    """Download Testcontainers' Java module for Kafka (24 MB) in the same way."""
+    directory = cache_directory() / f"testcontainers-{TESTCONTAINERS_VERSION}" / "libs"
+    artefacts = (f"org.testcontainers:kafka:{TESTCONTAINERS_VERSION}", *SLF4J)
+    return _fetch(directory, "Testcontainers for Java", _pom(artefacts), "testcontainers-*.jar")
 
 
 def _fetch(directory: Path, what: str, pom: str, expected: str) -> Path:

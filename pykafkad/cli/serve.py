@@ -53,6 +53,8 @@ def _serve(options: Options) -> int:
     alone = (options.control, options.registry, options.trace)
     if options.brokers is not None and (options.tenant or any(each is not None for each in alone)):
         raise ConfigError("--brokers: several brokers have no --tenant, --control, --registry and --trace yet")
+    if options.container is not None and (options.tenant or options.processes is not None):
+        raise ConfigError("--container: there is one process with one cluster in it, so no --tenant and --processes")
     if options.tenant or options.tenant_config:
         from pykafkad.cli import serve_tenants
 
@@ -90,6 +92,11 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
 
         ready_file = serve_files.ready_file(options.ready_file)
         trace_file = serve_files.trace_file(options.trace)
+    ready_lines: list[str] = []
+    if options.container is not None:
+        from pykafkad.cli import serve_container
+
+        ready_lines = serve_container.ready_lines(brokers[0] if brokers else settings)
     if issuer is not None and beside is not None:
         issuer.follow(beside.clock)
     made.tell(logs.logger("config"))
@@ -109,6 +116,7 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
             control=beside,
             brokers=brokers,
             controllers=controllers,
+            ready_lines=ready_lines,
         )
     except StartFailure:
         raise
@@ -191,7 +199,13 @@ def _properties(options: Options) -> dict[str, tuple[str, str]]:
 
         command_line["pykafkad.audit.file"] = serve_files.audit_file(options.audit)
     own_path = options.tenant_config[0] if options.tenant_config else None
-    return sources.gather(options.properties, os.environ, options.set, command_line, own_path)
+    if options.container is None:
+        return sources.gather(options.properties, os.environ, options.set, command_line, own_path)
+    from pykafkad.cli import serve_container
+
+    image = serve_container.read(os.environ)
+    properties = sources.gather(options.properties, os.environ, options.set, command_line, own_path, image)
+    return properties | serve_container.defaults([*properties, *(["listeners"] if options.listen else [])])
 
 
 def _leave_out_advertised(properties: dict[str, tuple[str, str]], path: str | None) -> str:

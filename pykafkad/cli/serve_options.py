@@ -97,6 +97,13 @@ OPTIONS = (
         "write the broker's address to this file once it serves every API; before that and after the stop it is absent",
     ),
     (
+        "--container",
+        "",
+        False,
+        "take settings from variables as Kafka's container images do (KAFKA_NUM_PARTITIONS=3), keep the data in "
+        "/var/lib/kafka/data, and print the lines that tests wait for in Kafka's log",
+    ),
+    (
         "--trace",
         "FILE",
         False,
@@ -164,6 +171,7 @@ class Options:
 
     brokers: str | None
     processes: str | None
+    container: str | None
     controllers: str | None
     data: str | None
     tls: str | None

@@ -66,6 +66,7 @@ def run(
     control: Control | None = None,
     brokers: Sequence[Settings] = (),
     controllers: int = 1,
+    ready_lines: Sequence[str] = (),
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
 
@@ -76,7 +77,8 @@ def run(
     serves. `brokers` are the settings of each of several brokers, which share `settings` and so many
     `controllers`.
 
-    Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`.
+    Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`;
+    `ready_lines` follow it.
     """
     if (topics or users or acls) and CONTROLLER not in settings.process_roles:
         raise ConfigError("--topic, --user and --acl need a controller in this process; ask the cluster for them")
@@ -99,7 +101,7 @@ def run(
     if control is not None:
         control.began(process)
         words |= control.words
-    tell_ready(_addresses(process), ready_file, words)
+    tell_ready(_addresses(process), ready_file, words, ready_lines)
     while True:
         asking = _serve(process)
         snapshots = None if process.broker is None else process.broker.used_snapshots
@@ -410,7 +412,7 @@ READY = "pykafkad ready"
 """How the line begins that says that every API is served."""
 
 
-def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, str]) -> None:
+def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, str], more: Sequence[str] = ()) -> None:
     """The readiness line, and its file: every API is served at these addresses."""
     addresses = " ".join(reached)
     told = [f"{name}={value}" for name, value in words.items()]
@@ -421,7 +423,7 @@ def tell_ready(reached: Iterable[str], ready_file: str | None, words: dict[str, 
         Disk().replace(ready_file, "".join(f"{each}\n" for each in [addresses, *kept]).encode())
     with_words = f" with {' '.join(told)}" if told else ""
     try:
-        print(f"{READY}{with_words} on {addresses}", flush=True)
+        print("\n".join((f"{READY}{with_words} on {addresses}", *more)), flush=True)
     except OSError as error:
         # Whoever started us does not read any more; clients may come all the same.
         log_lines.warning("ready-line-not-printed", reason=error)

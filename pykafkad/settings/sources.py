@@ -37,15 +37,17 @@ def gather(
     pairs: Iterable[str],
     command_line: Mapping[str, str],
     own_path: str | None = None,
+    image: Mapping[str, tuple[str, str]] | None = None,
 ) -> dict[str, tuple[str, str]]:
     """Merges all sources; raises `ConfigError`.
 
-    The strongest comes last: the file, or `WITHOUT_FILE` without one; the file of one tenant; the environment; `--set`
-    pairs; the command line.
+    The strongest comes last: the file, or `WITHOUT_FILE` without one; the file of one tenant; `image`, which are the
+    variables of a container image; the environment; `--set` pairs; the command line.
     """
     properties = dict(WITHOUT_FILE) if path is None and own_path is None else {}
     for each in filter(None, (path, own_path)):
         properties.update(from_file(each))
+    properties.update(image or {})
     properties.update(from_environment(environment))
     properties.update(from_pairs(pairs))
     properties.update({name: (text, "command line") for name, text in command_line.items()})

@@ -126,8 +126,8 @@ def test_top_level_of_the_project() -> None:
         pytest.skip("not a git checkout")
     top = {line.split("/")[0] for line in listed.stdout.splitlines()}
     known = {
-        ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "compat_tests",
-        "conftest.py", "docs", "examples", "pykafkad",
-        "pyproject.toml", "requirements", "spark_it", "tests",
+        ".ci", ".dockerignore", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md",
+        "compat_tests", "conftest.py", "container", "docs", "examples", "pykafkad", "pyproject.toml", "requirements",
+        "spark_it", "tests",
     }  # fmt: skip
     assert top <= known, sorted(top - known)

@@ -324,6 +324,7 @@ def test_help_and_reader_know_the_same_options() -> None:
         "oauth_lifetime",
         "acl",
         "ready_file",
+        "container",
         "trace",
         "control",
         "control_token",
