@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.brokers import Broker
     from pykafkad.metadata.controller import Controller
-    from pykafkad.metadata.events import BrokerHeartbeat, BrokerRegistration, CheckSessions, RegisterController
+    from pykafkad.metadata.events import (
+        BrokerGone,
+        BrokerHeartbeat,
+        BrokerRegistration,
+        CheckSessions,
+        RegisterController,
+    )
     from pykafkad.metadata.image import Image
 
     Effects = list[object]
@@ -283,11 +289,25 @@ def check_sessions(controller: Controller, event: CheckSessions) -> Effects:
         if broker is None:
             sessions.forget(overdue[0])
         elif broker.epoch == overdue[1] and not broker.fenced:
-            told = Tell("broker-fenced", {"broker": broker.id, "epoch": broker.epoch, "reason": "its session ended"})
-            appends = registrations.in_batches(_fence(controller, broker))
-            return [*appends, told, SetTimer(CHECK_SESSIONS, event.now)]
+            appends = _fence_and_tell(controller, broker, "its session ended")
+            return [*appends, SetTimer(CHECK_SESSIONS, event.now)]
         overdue = sessions.take_overdue(event.now)
     return _check_again(sessions)
+
+
+def broker_gone(controller: Controller, event: BrokerGone) -> Effects:
+    """A broker's process has ended: others lead, and its next life need not wait for the end of a session."""
+    broker = controller.image.brokers.get(event.broker_id)
+    if broker is None or broker.epoch != event.broker_epoch or broker.id in controller.local_brokers:
+        return []
+    if controller.heartbeats is not None:
+        controller.heartbeats.end_session(broker.id, broker.epoch)
+    return [] if broker.fenced else _fence_and_tell(controller, broker, "its process has ended")
+
+
+def _fence_and_tell(controller: Controller, broker: Broker, reason: str) -> Effects:
+    told = Tell("broker-fenced", {"broker": broker.id, "epoch": broker.epoch, "reason": reason})
+    return [*registrations.in_batches(_fence(controller, broker)), told]
 
 
 def _check_again(sessions: Heartbeats) -> Effects:

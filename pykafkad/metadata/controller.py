@@ -135,6 +135,11 @@ class Controller:
 
         return broker_lifecycle.check_sessions(self, event)
 
+    def _broker_gone(self, event: events.BrokerGone) -> Effects:
+        from pykafkad.metadata import broker_lifecycle
+
+        return broker_lifecycle.broker_gone(self, event)
+
     def _register_controller(self, event: events.RegisterController) -> Effects:
         from pykafkad.metadata import broker_lifecycle
 
@@ -399,6 +404,7 @@ _STEPS: dict[type, Callable[[Controller, Any], Effects | Steps]] = {
     events.BrokerRegistration: Controller._broker_registration,
     events.BrokerHeartbeat: Controller._broker_heartbeat,
     events.BeginSessions: Controller._begin_sessions,
+    events.BrokerGone: Controller._broker_gone,
     events.CheckSessions: Controller._check_sessions,
     events.RegisterController: Controller._register_controller,
     events.UnfenceBroker: Controller._unfence_broker,

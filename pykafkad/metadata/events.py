@@ -146,6 +146,12 @@ class FenceBroker:
         self.broker_epoch = broker_epoch
 
 
+class BrokerGone(FenceBroker):
+    """The process of a broker has ended, in this life of it: its session is over."""
+
+    __slots__ = ()
+
+
 class CreateTopics:
     """Create topics. `describable` are the names of those whose settings the caller may see, None for all."""
 

@@ -21,6 +21,7 @@ from pykafkad.server.offload import Offload
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.server.session import Sessions
 from pykafkad.server.socket_server import SocketServer
+from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pykafkad.log.directory import LogDirectory
     from pykafkad.metadata.image import Image, MetadataDelta
     from pykafkad.metadata.quorum import Quorum
+    from pykafkad.server.broker_presence import BrokerPresence
     from pykafkad.server.connection import Connection
     from pykafkad.server.directories import Directories
     from pykafkad.server.housekeeping import Housekeeping
@@ -104,6 +106,7 @@ class ControllerNode(RuntimeNode):
         """Syncs of the metadata log: they wait for no other work."""
         self.syncs_beside_loop = False
         self._is_stopping = False
+        self._presence: BrokerPresence | None = None
         self.socket_server = SocketServer.of(self, runtime.reactor, settings)
         self._followers: list[MetadataFollower] = []
 
@@ -151,6 +154,12 @@ class ControllerNode(RuntimeNode):
         """A request on the controller's own listener."""
         request = controller_request(context, message)
         request.connection = context.connection
+        if type(message) is messages.BrokerHeartbeatRequest:
+            if self._presence is None:
+                from pykafkad.server.broker_presence import BrokerPresence
+
+                self._presence = BrokerPresence(self)
+            self._presence.heard(context.connection, message)
         return self.submit(request)
 
     def stop_listening(self) -> None:
@@ -163,6 +172,8 @@ class ControllerNode(RuntimeNode):
     def connection_lost(self, connection: Connection) -> None:
         """Nobody waits for its answers any more."""
         self.dispatcher.connection_lost(connection)
+        if self._presence is not None and not self._is_stopping:
+            self._presence.lost(connection)
 
     @property
     def is_busy(self) -> bool:
@@ -300,6 +311,8 @@ class ControllerNode(RuntimeNode):
     def finish_work(self) -> None:
         """What is being synced is committed; from now on every sync runs at once."""
         self._is_stopping = True
+        if self._presence is not None:
+            self._presence.close()
         self.syncs_beside_loop = False
         self.sync_offload.close()
 

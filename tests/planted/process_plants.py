@@ -8,6 +8,7 @@ SETTINGS = ("tests/server/test_cluster_settings.py",)
 QUORUM = ("tests/server/test_quorum_cluster.py",)
 START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
+PRESENCE = ("tests/server/test_broker_presence.py",)
 
 PLANTS = (
     Plant(
@@ -79,5 +80,26 @@ PLANTS = (
         "each.broker.services.open_data_snapshots = no_snapshots",
         "pass",
         QUORUM,
+    ),
+    Plant(
+        "a refusal counts where the broker was never reached",
+        "server/broker_presence.py",
+        "self._reached[life[0]] = life, not code",
+        "self._reached[life[0]] = life, True",
+        PRESENCE,
+    ),
+    Plant(
+        "a broker that loses one of its connections counts as gone",
+        "server/broker_presence.py",
+        "elif code != errno.ECONNREFUSED:",
+        "elif False:",
+        PRESENCE,
+    ),
+    Plant(
+        "a broker that is gone keeps its session",
+        "metadata/broker_lifecycle.py",
+        "if controller.heartbeats is not None: controller.heartbeats.end_session(broker.id, broker.epoch)",
+        "pass",
+        PRESENCE,
     ),
 )
