@@ -15,8 +15,8 @@ Where the shape differs from the obvious one, and why:
 * An answer to Produce is encoded when the append is made, before the turn's write. So frames that are already read are
   served within the same turn. It waits in the outbox; if the write fails, it is rewritten before anything is sent
   (`commits.py`).
-* While the disk is slow, a large batch is written by a thread, from the buffer of its frame (`log_writer.py`). What
-  stands behind it in the same log waits for it, and everybody else is served.
+* A large batch is written by one of two threads, from the buffer of its frame (`log_writer.py`). What stands behind it
+  in the same log waits for it, and everybody else is served.
 * Delayed operations are retried after that write (`purgatory.py`), because only written bytes can be committed.
 * The commonest Produce and Fetch requests are served from their bytes, without a message (`produce_fast_path.py`,
   `fetch_fast_path.py`), and so are repeated heartbeats of consumer groups (`heartbeat_fast_path.py`). Building messages

@@ -1,17 +1,19 @@
-"""The thread that writes large batches (`log/large_writes.py`): the loop receives and serves meanwhile.
+"""The threads that write large batches (`log/large_writes.py`): the loop receives and serves meanwhile.
 
 A write copies the batch to the page cache, without the interpreter's lock. From half a megabyte on that takes longer
 than the hand-over to the thread: with batches of 1 MB the broker takes 1.2 times as many bytes a second by it. And the
 system makes writers wait for the device when it has too much to write back, for up to 0.2 s each.
 
-Writes run one after the other in the order in which they came. A batch is written from the buffer of the frame that it
-came in, without a copy.
+The writes of one log run one after the other in the order in which they came. Logs are written side by side, by up to
+`MOST_THREADS` threads: where the system has to find fresh memory for the page cache, as on a virtual machine whose host
+took it back, a write takes three times as long as everything else that a batch costs, and one thread holds up all. A
+batch is written from the buffer of the frame that it came in, without a copy.
 
 The bytes under way are bounded. Above the first bound, a connection that adds a write is muted until there is room;
 everybody else is served. So a peer has one frame beyond the bound, in the buffer that it was received into. Small
 batches that stand behind a write under way mute nobody: above the second bound the loop waits, as if it wrote itself.
 
-Only the loop's thread calls this, but for what stands under "the thread"."""
+Only the loop's thread calls this, but for what stands under "the threads"."""
 
 from __future__ import annotations
 
@@ -45,6 +47,9 @@ LIMIT_BYTES = 8 * 1024 * 1024
 """Above so many bytes under way connections that add to them are muted. It is a hundredth of a second's work of a disk
 that takes 1 GB a second."""
 
+MOST_THREADS = 2
+"""One for each of two processors: more of them would take the loop's share of the time."""
+
 HARD_LIMIT_FACTOR = 4
 """The loop waits above so many times the limit."""
 
@@ -71,13 +76,16 @@ class LogWriter:
         self.done: deque[large_writes.LargeWrite] = deque()
         """Writes that ended, in order, until `collect` takes them."""
         self.bytes_under_way = 0
-        self.has_thread = False
+        self.threads_left = MOST_THREADS
+        """How many threads may still be started."""
         self._is_closing = False
         self._is_told = False
         self._is_waiting = False
-        # Whoever writes holds this lock: the thread, or the loop while the thread has not begun.
-        self._writing = _thread.allocate_lock()
-        # The thread sleeps by acquiring `_work`, and the loop by acquiring `_news`; the other one releases it.
+        # Whoever takes from the queue, or tells of an end, holds this lock for that moment.
+        self._choosing = _thread.allocate_lock()
+        # The logs that are written now.
+        self._at_work: set[LogFiles] = set()
+        # A thread sleeps by acquiring `_work`, and the loop by acquiring `_news`; another one releases it.
         self._work = _locked()
         self._news = _locked()
 
@@ -89,24 +97,32 @@ class LogWriter:
     def add(self, write: large_writes.LargeWrite) -> None:
         """Write beside the loop; above the second bound, wait for room."""
         self.bytes_under_way += write.size_bytes
-        self._queue.append(write)
         self._loop.may_look = False
-        if not self.has_thread:
+        with self._choosing:
+            self._queue.append(write)
+            is_busy = not self._wake()
+        # All threads are busy if none of them came for the write before.
+        if self.threads_left and (is_busy or self.threads_left == MOST_THREADS):
             self._start()
-        if self._work.locked():
-            self._work.release()
         if self.bytes_under_way > self.limit_bytes:
             self.frame_buffers.is_full = True
             while self.bytes_under_way > HARD_LIMIT_FACTOR * self.limit_bytes:
                 self._wait_for_one()
 
+    def _wake(self) -> bool:
+        """Wake a thread, while holding `_choosing`; False if the last call has woken none yet."""
+        if self._work.locked():
+            self._work.release()
+            return True
+        return False
+
     def _start(self) -> None:
         try:
             _thread.start_new_thread(self._run, ())
-            self.has_thread = True
+            self.threads_left -= 1
         except RuntimeError:
-            # No thread is to be had now: the loop writes itself.
-            while self.write_next():
+            # No thread is to be had now. Without any the loop writes itself.
+            while self.threads_left == MOST_THREADS and self.write_next():
                 pass
 
     def finish(self, log: LogFiles) -> None:
@@ -120,11 +136,12 @@ class LogWriter:
             self._wait_for_one()
 
     def close(self) -> None:
-        """Finish everything and end the thread. What is added later is written on the loop."""
+        """Finish everything and end the threads. What is added later is written on the loop."""
         self.finish_all()
         self._is_closing = True
-        if self._work.locked():
-            self._work.release()
+        self.threads_left = 0
+        with self._choosing:
+            self._wake()
 
     def collect(self) -> None:
         """Tell the logs of the writes that have ended."""
@@ -147,46 +164,55 @@ class LogWriter:
             self.frame_buffers.make_room()
 
     def _wait_for_one(self) -> None:
-        """Wait until a write has ended; write it here if the thread has not begun."""
+        """Wait until a write has ended; do one here that no thread has begun."""
         self._is_waiting = True
         while not self.done:
-            if self._writing.acquire(False):
-                try:
-                    self.write_next()
-                finally:
-                    self._writing.release()
+            if self.write_next():
+                # A thread that wanted the next write of the same log has gone to sleep meanwhile.
+                with self._choosing:
+                    self._wake()
             else:
                 self._news.acquire()
         self._is_waiting = False
         self.collect()
 
     def write_next(self) -> bool:
-        """Do the oldest write that has not begun; False if there is none. For one thread at a time."""
-        try:
-            write = self._queue.popleft()
-        except IndexError:
-            return False
+        """Do the oldest write that has not begun, of a log that nobody writes; False if there is none."""
+        with self._choosing:
+            for write in self._queue:
+                if write.log not in self._at_work:
+                    break
+            else:
+                return False
+            self._queue.remove(write)
+            self._at_work.add(write.log)
         write.run()
         self.done.append(write)
+        # Only now may another thread end the log's next write.
+        self._at_work.remove(write.log)
         return True
 
-    # --- the thread ---------------------------------------------------------------------------------------------------
+    # --- the threads --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._is_closing:
             self._work.acquire()
-            with self._writing:
-                while self.write_next():
-                    self._tell()
+            while self.write_next():
+                self._tell()
             # The loop may wait for the end of what it took for a write.
             self._tell()
+        # The next one ends too.
+        with self._choosing:
+            self._wake()
 
     def _tell(self) -> None:
-        if self._is_waiting and self._news.locked():
-            self._news.release()
-        if not self._is_told and self.done:
+        with self._choosing:
+            if self._is_waiting and self._news.locked():
+                self._news.release()
+            if self._is_told or not self.done:
+                return
             self._is_told = True
-            self._loop.wake()
+        self._loop.wake()
 
 
 def _locked() -> _thread.LockType:

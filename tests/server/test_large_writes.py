@@ -1,5 +1,6 @@
 """Answers whose records are written beside the loop: when they leave, and what they say if the write fails."""
 
+import _thread
 import threading
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 from pykafkad import errors
 from pykafkad.server import log_writer
 from pykafkad.server.log_writer import LogWriter
+from pykafkad.testing.waits import until
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.world import World
@@ -196,6 +198,69 @@ def test_many_large_batches_through_the_thread_are_in_order(tmp_path):
     broker.log_writer.close()
 
 
+@pytest.fixture
+def threaded(world):
+    """The same with the threads themselves."""
+    world.broker.log_writer.threads_left = log_writer.MOST_THREADS
+    yield world
+    world.broker.log_writer.close()
+
+
+def test_two_logs_are_written_at_the_same_time_and_one_in_order(threaded, monkeypatch):
+    """Neither log's first write ends before the other's has begun."""
+    file = type(threaded.broker.partitions.get("t", 0)._active.file)
+    pwritev, both, at_work, overlaps = file.pwritev, threading.Barrier(2, timeout=60), set(), []
+
+    def meet_and_write(self, pieces, position):
+        if self.path in at_work:
+            overlaps.append(self.path)
+        at_work.add(self.path)
+        if not position:
+            both.wait()
+        pwritev(self, pieces, position)
+        at_work.remove(self.path)
+
+    monkeypatch.setattr(file, "pwritev", meet_and_write)
+    peers = [threaded.connect() for _ in range(6)]
+    for number, peer in enumerate(peers):
+        peer.send(produce("t", {number % 2: batch(LARGE)}), 8)
+    threaded.broker.log_writer.finish_all()
+    threaded.turn()
+    assert [codes(peer) for peer in peers] == [[[0]]] * 6 and not overlaps
+    assert [threaded.broker.partitions.get("t", index).written_end_offset for index in range(2)] == [3, 3]
+
+
+def test_there_is_a_bound_to_the_threads_and_a_stop_ends_them(threaded, monkeypatch):
+    writer, before = threaded.broker.log_writer, _thread._count()
+    file = type(threaded.broker.partitions.get("t", 0)._active.file)
+    pwritev, device = file.pwritev, threading.Event()
+
+    def wait_and_write(self, pieces, position):
+        assert device.wait(60)
+        pwritev(self, pieces, position)
+
+    monkeypatch.setattr(file, "pwritev", wait_and_write)
+    for index in (0, 1, 2, 0, 1, 2):
+        threaded.connect().send(produce("t", {index: batch(LARGE)}), 8)
+    assert _thread._count() - before <= log_writer.MOST_THREADS == 2 and not writer.threads_left
+    device.set()
+    writer.finish_all()
+    writer.close()
+    until(_thread._count, lambda count: count <= before, "end of the threads", 60)
+
+
+def test_without_a_thread_the_loop_writes(threaded, monkeypatch):
+    def none(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(log_writer._thread, "start_new_thread", none)
+    peer = threaded.connect()
+    for _ in range(2):
+        peer.send(produce("t", {0: batch(LARGE)}), 8)
+        threaded.turn()
+    assert codes(peer) == [[0]] * 2 and not threaded.broker.log_writer.bytes_under_way
+
+
 def test_above_the_bound_a_connection_is_muted_and_nobody_else_waits(world):
     """The bound is a bit more than one batch here."""
     world.broker.log_writer.limit_bytes = 1_000_000
@@ -233,7 +298,7 @@ def test_batches_from_half_a_megabyte_on_are_written_beside_the_loop(world):
 
 def test_a_write_that_waits_for_the_device_holds_up_nobody_else(world, monkeypatch):
     """With the thread itself. The device takes nothing until the small batches are answered."""
-    world.broker.log_writer.has_thread = False
+    world.broker.log_writer.threads_left = log_writer.MOST_THREADS
     file = type(world.broker.partitions.get("t", 0)._active.file)
     pwritev, device = file.pwritev, threading.Event()
 

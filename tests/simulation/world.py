@@ -84,7 +84,7 @@ class ManualWrites:
 
     def __init__(self, writer):
         self._writer = writer
-        writer.has_thread = True
+        writer.threads_left = 0
 
     def work(self, count=1 << 30):
         """Do up to `count` of the writes under way, without telling the loop; returns how many."""
