@@ -3,11 +3,13 @@ that Kafka's documentation has for them: the active one is killed while a client
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -23,7 +25,7 @@ from compat_tests.quorum.combined import (
     format_by_the_other,
 )
 from compat_tests.test_cluster_processes import PARTITIONS, Writer
-from compat_tests.tools.runner import ToolRunner
+from compat_tests.tools.runner import Outcome, ToolRunner
 
 STEP_SECONDS = 120.0
 DIRECTORIES = {1: "3Db5QLSqSZieL3rJBUUegA", 2: "L3rJBUUegA3Db5QLSqSZiQ", 3: "QLSqSZieL3rJBUUegA3DbA"}
@@ -47,6 +49,15 @@ class Cluster:
 
     def alive(self) -> list[int]:
         return [each for each, node in self.nodes.items() if node.process is not None]
+
+    def tool(self, name: str, *arguments: str) -> Outcome:
+        """What a tool prints, asked of a node that is there."""
+        return self._runner.run(name, ["--bootstrap-server", self.nodes[self.alive()[0]].bootstrap, *arguments])
+
+    def voters(self, through: int | None = None) -> list[dict[str, Any]]:
+        """The voters as a broker tells of them, sorted by their ids; none if it fails."""
+        text = self.quorum(through).get("CurrentVoters", "[]")
+        return sorted(json.loads(text), key=lambda each: each["id"])
 
     def quorum(self, through: int | None = None) -> dict[str, str]:
         """What `kafka-metadata-quorum describe --status` says, by its words; nothing if it fails."""
@@ -180,6 +191,44 @@ def test_the_active_node_is_killed_and_clients_go_on(
         faults = re.findall(r".*(?:Encountered .*fault|IllegalState|unexpected-error).*", node.log_text())
         assert faults == [], each
     check_files(cluster, tools)
+
+
+@pytest.mark.parametrize("kafkas", [(), (1,), (1, 2, 3)], ids=["pykafkad", "one Kafka", "three Kafkas"])
+def test_static_voters_move_into_the_log_and_change_there(
+    start: Callable[..., Cluster], kafkas: tuple[int, ...], request: pytest.FixtureRequest
+) -> None:
+    """kraft.version is raised to 1, a controller is removed and added again, all by Kafka's tools, and everybody tells
+    of the same voters. Before the upgrade the tools are refused."""
+    if len(kafkas) > 1:
+        request.getfixturevalue("whole_suites")
+    cluster = start(kafkas, is_dynamic=False)
+    until("a controller is active", cluster.active)
+    config = str(cluster.nodes[3].directory / "server.properties")
+    refused = cluster.tool("metadata-quorum", "--command-config", config, "add-controller")
+    assert refused.code == 1 and "kraft.version feature is 0" in refused.errors + refused.output
+    # Each voter tells the active controller of its directory, and registers, within some seconds.
+    raised = lambda: cluster.tool("features", "upgrade", "--feature", "kraft.version=1").code == 0  # noqa: E731
+    until("kraft.version is raised", raised)
+    assert raised()
+    described = cluster.tool("features", "describe").output
+    assert re.search(r"kraft.version\s.*FinalizedVersionLevel: 1", described), described
+    directories = {each["id"]: each["directoryId"] for each in cluster.voters()}
+    meta = (cluster.nodes[3].directory / "data" / "meta.properties").read_text()
+    assert f"directory.id={directories[3]}\n" in meta and len(set(directories.values())) == 3
+    gone = ["--controller-id", "3", "--controller-directory-id", directories[3]]
+    assert cluster.tool("metadata-quorum", "remove-controller", *gone).code == 0
+    for each in NODES:
+        until(f"{each} knows two voters", lambda at=each: [row["id"] for row in cluster.voters(at)] == [1, 2])
+    assert cluster.tool("metadata-quorum", "remove-controller", *gone).code == 1
+    added = lambda: cluster.tool("metadata-quorum", "--command-config", config, "add-controller").code == 0  # noqa: E731
+    until("the third is a voter again", added)
+    for each in NODES:
+        until(f"{each} knows three voters", lambda at=each: [row["id"] for row in cluster.voters(at)] == [1, 2, 3])
+    cluster.nodes[cluster.active()].kill()
+    until("another is active", cluster.active)
+    for each, node in cluster.nodes.items():
+        assert "unexpected-error" not in node.log_text(), each
+        node.kill()
 
 
 def check_files(cluster: Cluster, tools: JavaTools) -> None:

@@ -206,7 +206,7 @@ ROWS: tuple[Api, ...] = (
     _row(50, "DescribeUserScramCredentials", "0"),
     _row(51, "AlterUserScramCredentials", "0"),
     _row(55, "DescribeQuorum", "0-2"),
-    _row(57, "UpdateFeatures", "0-2", "controllers in a quorum with controller.quorum.voters stay at kraft.version 0"),
+    _row(57, "UpdateFeatures", "0-2"),
     _row(60, "DescribeCluster", "0-2"),
     _row(61, "DescribeProducers", "0"),
     _row(

@@ -4,9 +4,10 @@ All features change, or none: the first impossible change is INVALID_UPDATE_VERS
 message names it. A lower level needs the upgrade type "safe downgrade" or "unsafe downgrade", which version 0 does not
 have. `validate_only` (from version 1) checks and changes nothing. The metadata.version of an older cluster can go up;
 it can go down only to a level with the same records. Up to version 1 a success has a row for each feature. The answer
-leaves when the change is committed.
+leaves when the change is committed. In a quorum with `controller.quorum.voters`, kraft.version 1 moves the voters into
+the log, once each of them has told the active controller of its directory (KIP-853).
 
-Gaps: controllers in a quorum with `controller.quorum.voters` stay at kraft.version 0.
+Gaps: none.
 """
 
 from __future__ import annotations

@@ -354,7 +354,7 @@ class AllocateProducerIds:
 class UpdateFeatures:
     """Change the levels of features. `updates` maps a name to (level, upgrade type)."""
 
-    __slots__ = ("names", "token", "updates", "validate_only", "voters")
+    __slots__ = ("names", "refusal", "token", "updates", "validate_only", "voters")
 
     def __init__(
         self,
@@ -368,6 +368,8 @@ class UpdateFeatures:
         """`names` are those of the response's rows; a name may come twice. `voters` are those of the quorum: they are
         written to the log when `kraft.version` becomes 1."""
         self.names = names
+        self.refusal: str | None = None
+        """Why the quorum does not raise `kraft.version`."""
         self.token = token
         self.updates = updates
         self.voters = voters

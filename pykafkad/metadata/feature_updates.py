@@ -9,21 +9,26 @@ from pykafkad.errors import KafkaError
 from pykafkad.metadata import record_codec, voters
 from pykafkad.metadata.configs import minimum_for_elr
 from pykafkad.metadata.features import (
+    CONTROLLERS_SINCE,
     ELIGIBLE_LEADER_REPLICAS,
     ELR_SINCE,
     KRAFT_VERSION,
     METADATA_VERSION,
     RECORD_CHANGES,
+    SUPPORTED,
     supported,
 )
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.events import UpdateFeatures
     from pykafkad.metadata.image import Image
+    from pykafkad.metadata.voters import Voter
 
 UPGRADE = 1
 SAFE_DOWNGRADE = 2
@@ -38,7 +43,10 @@ def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures
     try:
         for name, (level, upgrade_type) in event.updates.items():
             proposed = {each: asked for each, (asked, _) in event.updates.items()}
-            _check(image, supported(settings), node_id, name, level, upgrade_type, proposed)
+            unsupported = _unsupported(image, supported(settings), node_id, name, level, event.voters)
+            _check(image, unsupported, name, level, upgrade_type, proposed)
+            if name == KRAFT_VERSION and level > image.kraft_version and event.refusal is not None:
+                raise KafkaError(errors.INVALID_UPDATE_VERSION, event.refusal)
             if name == KRAFT_VERSION:
                 # The level itself is in control records. This record gives the request an offset to wait for.
                 records.append(record_codec.record(messages.NoOpRecord()))
@@ -73,28 +81,44 @@ def _quorum_with_voters(event: UpdateFeatures) -> list[StoredRecord]:
     return [record_codec.control_record(version), record_codec.control_record(voters.to_record(event.voters))]
 
 
-def _check(
+def _unsupported(
     image: Image,
     ranges: dict[str, tuple[int, int]],
     node_id: int,
     name: str,
     level: int,
-    upgrade_type: int,
-    proposed: dict[str, int],
+    voters: Iterable[Voter],
+) -> str | None:
+    """Which node does not support a level: this one, which supports `ranges`, a broker, or another controller."""
+    nodes = [(f"Local controller {node_id}", ranges)]
+    nodes += [(f"Broker {each.id}", each.features) for each in image.brokers.values()]
+    knows_controllers = image.features.get(METADATA_VERSION, 0) >= CONTROLLERS_SINCE
+    if knows_controllers:
+        others = (each for each in image.controllers.values() if each.id != node_id)
+        nodes += [(f"Controller {each.id}", each.features) for each in others]
+    for node, features in nodes:
+        low, high = features.get(name, (0, 0))
+        if not low <= level <= high:
+            return f"{node} " + (f"only supports versions {low}-{high}" if high else "does not support this feature.")
+    for voter in voters if knows_controllers else ():
+        if voter.id != node_id and voter.id not in image.controllers:
+            return f"controller {voter.id} has not registered, and may not support this feature"
+    return None
+
+
+def _check(
+    image: Image, unsupported: str | None, name: str, level: int, upgrade_type: int, proposed: dict[str, int]
 ) -> None:
-    """Raises `KafkaError` when a feature cannot change to a level. `ranges` are the supported levels, `proposed` all
-    new levels of the request."""
+    """Raises `KafkaError` when a feature cannot change to a level. `unsupported` says which node has it not, `proposed`
+    are all new levels of the request."""
     current = image.features.get(name, 0)
-    low, high = ranges.get(name, (0, 0))
     problem = None
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         problem = "The controller does not support the given upgrade type."
     elif level < 0:
         problem = "A feature version cannot be less than 0."
-    elif not low <= level <= high:
-        problem = f"Local controller {node_id} " + (
-            f"only supports versions {low}-{high}" if high else "does not support this feature."
-        )
+    elif unsupported is not None:
+        problem = unsupported
     elif level < current and upgrade_type == UPGRADE:
         problem = (
             "Can't downgrade the version of this feature without setting the upgrade type to "
@@ -104,7 +128,7 @@ def _check(
         problem = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level < current:
         problem = "Can't downgrade the version of this feature."
-    elif name not in ranges:
+    elif name not in SUPPORTED:
         problem = f"Feature {name} not found."
     elif name == METADATA_VERSION and any(level < each <= current for each in RECORD_CHANGES):
         why = "Refusing to perform the requested downgrade because it might delete metadata information."

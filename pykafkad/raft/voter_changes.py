@@ -264,14 +264,15 @@ def _updated(replica: RaftReplica, request: Any, now: float) -> int:
 
 def upgrade(replica: RaftReplica, event: UpgradeVersion, now: float) -> None:
     """The voters move from the settings into the log. Each must have said that it supports that, and its directory."""
-    error_code, text = _upgrade_refusal(replica, event.level)
+    error_code, text = upgrade_refusal(replica, event.level)
     if not error_code and not event.validate_only and event.level != replica.voter_sets.level:
         version = messages.KRaftVersionRecord(version=0, k_raft_version=event.level)
         replica.append_control([version, to_record(replica.role.known_voters)], now)
     replica.effects.append(Upgraded(event.token, error_code, text))
 
 
-def _upgrade_refusal(replica: RaftReplica, level: int) -> tuple[int, str | None]:
+def upgrade_refusal(replica: RaftReplica, level: int) -> tuple[int, str | None]:
+    """Why the voters cannot move into the log now: an error code, and a sentence."""
     if not replica.is_leader:
         return errors.NOT_LEADER_OR_FOLLOWER, None
     present = replica.voter_sets.level
@@ -287,5 +288,6 @@ def _upgrade_refusal(replica: RaftReplica, level: int) -> tuple[int, str | None]
         voter.directory_id == ZERO or not voter.levels[0] <= level <= voter.levels[1]
         for voter in replica.role.known_voters
     ):
-        return errors.INVALID_UPDATE_VERSION, f"{change} because not all of the voters support it"
+        text = f"Invalid upgrade of {KRAFT_VERSION} to {level} because not all of the voters support it"
+        return errors.INVALID_UPDATE_VERSION, text
     return errors.NONE, None

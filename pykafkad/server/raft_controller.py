@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import deque
 
 from pykafkad import errors, uuids
-from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.errors import ConfigError, KafkaError, StorageFailure
 from pykafkad.handlers import table, unexpected
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.controller_context import ControllerRequest
 from pykafkad.metadata import events, features, record_codec, voters
 from pykafkad.metadata.controller import Controller
+from pykafkad.raft import voter_changes
+from pykafkad.raft.events import Resign, UpgradeVersion
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.controller_registration import ControllerRegistration
@@ -31,18 +33,13 @@ if TYPE_CHECKING:
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.raft.replica import RaftReplica
     from pykafkad.server.metadata_source import ActiveController
+    from pykafkad.server.raft_shell import RaftShell
 
     Then = Callable[[StorageFailure | None, bool], None]
 
 # What every member of a quorum answers, whoever leads: the quorum's own requests, which the replica answers, and those
 # that change nothing and read what is committed here.
 _OF_EVERYBODY = frozenset((1, 17, 18, 29, 32, 36, 52, 53, 54, 55, 59, 60, 80, 81, 82))
-
-
-_NO_UPGRADE = (
-    "The update failed for all features: controllers of this version of pykafkad cannot move the voters of "
-    "controller.quorum.voters into the log (kraft.version 1)."
-)
 
 
 class _NotLeading(StorageFailure):
@@ -151,7 +148,17 @@ class RaftMetadata(MetadataLog):
 
     def _hand_over(self, event: object) -> None:
         self._begun_in = self._led_epoch
+        if type(event) is events.UpdateFeatures:
+            self._look_at_voters(event)
         super()._hand_over(event)
+
+    def _look_at_voters(self, event: events.UpdateFeatures) -> None:
+        """Who votes now, and whether they can move into the log if kraft.version is to be raised."""
+        machine = self.member.machine
+        if machine.is_leader:
+            level, _ = event.updates.get(features.KRAFT_VERSION, (0, 0))
+            event.voters = machine.voters if machine.voter_sets.level else machine.role.known_voters
+            _, event.refusal = voter_changes.upgrade_refusal(machine, level)
 
     # ---- what the controller decides
 
@@ -160,6 +167,10 @@ class RaftMetadata(MetadataLog):
         shell = self.member.shell
         if not self.is_active or self._begun_in != self._led_epoch or shell is None:
             raise _NotLeading()
+        if record_codec.is_control(records[0]):
+            self._upgrade(shell, records)
+            self._waiting.append((shell.machine.log.end_offset, then))
+            return None
         level = level_of(self.image, records)
         records = record_codec.at_level(records, level)
         if not records:
@@ -169,6 +180,14 @@ class RaftMetadata(MetadataLog):
         self._waiting.append((shell.machine.log.end_offset + len(encoded), then))
         shell.append(encoded)
         return None
+
+    def _upgrade(self, shell: RaftShell, records: list[StoredRecord]) -> None:
+        """Have the replica write the level of kraft.version and the voters. Raises KafkaError if it does not."""
+        version: Any = records[0].value
+        before = shell.machine.log.end_offset
+        shell.step(UpgradeVersion(None, version.k_raft_version))
+        if shell.machine.log.end_offset == before:
+            raise KafkaError(errors.INVALID_UPDATE_VERSION)
 
     def _applied_to(self, offset: int, opens: bool) -> None:
         while self._waiting and self._waiting[0][0] <= offset:
@@ -243,12 +262,6 @@ class RaftController(ControllerNode):
             row = table.by_key(request.key)
             assert row is not None
             return unexpected.answer(row, request.version, request.message, errors.NOT_CONTROLLER)
-        if type(request) is events.UpdateFeatures:
-            level = request.updates.get(features.KRAFT_VERSION, (0,))[0]
-            if level > self.image.kraft_version:
-                return messages.UpdateFeaturesResponse(
-                    error_code=errors.INVALID_UPDATE_VERSION, error_message=_NO_UPGRADE
-                )
         return super().submit(request)
 
     def ask_quorum(self, token: object, request: messages.Struct) -> object:
@@ -273,8 +286,6 @@ class RaftController(ControllerNode):
 
     def resign(self) -> None:
         """The process stops: tell the others that this node leads no more, while they are connected."""
-        from pykafkad.raft.events import Resign
-
         shell = self.metadata_log.member.shell
         if shell is not None:
             shell.step(Resign())

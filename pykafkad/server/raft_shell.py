@@ -262,6 +262,9 @@ class RaftShell:
 
         self._peers.send(effect.peer, effect.request, then)
 
+    def _upgraded(self, effect: events.Upgraded) -> None:
+        """Who has asked looks at the end of the log."""
+
     def _locate(self, effect: events.Locate) -> None:
         for each in effect.endpoints:
             if each.name.upper() == self._listener.upper():
@@ -323,6 +326,7 @@ _PERFORM: dict[type, Callable[[RaftShell, Any], None]] = {
     events.ReplyWithSnapshot: RaftShell._reply_with_snapshot,
     events.StoreSnapshot: RaftShell._store_snapshot,
     events.Locate: RaftShell._locate,
+    events.Upgraded: RaftShell._upgraded,
     _OwnAppend: RaftShell._own_append,
     _Replace: RaftShell._replace,
 }

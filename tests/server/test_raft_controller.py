@@ -243,20 +243,6 @@ def test_everybody_answers_what_changes_nothing():
     assert levels["kraft.version"] == (0, 1)
 
 
-def test_the_voters_of_the_settings_stay_there():
-    """Nothing of the refused request is in the log, which all can read at their next start."""
-    world = Controllers(14, (1, 2, 3))
-    leader = world.elect()
-    form = messages.UpdateFeaturesRequest
-    update = form.FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)
-    asked = form(timeout_ms=1000, feature_updates=[update])
-    request = ControllerRequest(57, 2, asked, "User:a", "10.0.0.9", "CONTROLLER", Token(1))
-    answer = world.processes[leader].controller.submit(request)
-    assert answer.error_code == errors.INVALID_UPDATE_VERSION and "controller.quorum.voters" in answer.error_message
-    commit(world, 1)
-    world.until(world.in_step)
-
-
 def test_voters_reach_each_other_over_tls_and_log_in():
     """They elect, replicate and go on without one. Their certificates are not for addresses."""
     settings = {**certificates.settings(), "ssl.endpoint.identification.algorithm": ""}
