@@ -55,6 +55,17 @@ def test_python():
     assert "3 passed" in run("python", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"])
 
 
+def test_faststream():
+    """FastStream's own packages are beside the project, not among those of the tests."""
+    packages = copied("faststream") / "packages"
+    if not (packages / "faststream").is_dir():
+        command = [sys.executable, "-m", "pip", "install", "-q", "--target", "packages", "-r", "requirements.txt"]
+        fetch("faststream", command, "FastStream")
+    environment = {"PYTHONPATH": f"{PROJECT}{os.pathsep}{packages}"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_billing.py"]
+    assert "3 passed" in run("faststream", command, environment)
+
+
 def test_javascript():
     need(NPM)
     if not (copied("javascript") / "node_modules" / "kafkajs").is_dir():
@@ -66,12 +77,12 @@ def test_javascript():
 def test_go():
     if shutil.which("go") is None:
         unavailable(system_packages.how_to_get(GO))
-    fetch("go", ["go", "mod", "download"], "kafka-go")
-    assert run("go", ["go", "test", "-count=1", "-v", "./..."]).count("--- PASS: ") == 3
+    fetch("go", ["go", "mod", "download"], "kafka-go or franz-go")
+    assert run("go", ["go", "test", "-count=1", "-v", "./..."]).count("--- PASS: ") == 5
 
 
 def test_java():
     need(MAVEN)
-    fetch("java", ["mvn", "-q", "-B", "test", "-DskipTests"], "the Java client or JUnit")
+    fetch("java", ["mvn", "-q", "-B", "test", "-DskipTests"], "the Java client, Spring Kafka or JUnit")
     out = run("java", ["mvn", "-B", "test"])
-    assert "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in out, out[-3000:]
+    assert "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0" in out, out[-3000:]

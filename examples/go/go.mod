@@ -1,10 +1,13 @@
 module example.org/orders
 
-go 1.23
+go 1.24.0
 
 require github.com/segmentio/kafka-go v0.4.51
 
 require (
-	github.com/klauspost/compress v1.15.9 // indirect
-	github.com/pierrec/lz4/v4 v4.1.15 // indirect
+	github.com/klauspost/compress v1.18.4 // indirect
+	github.com/pierrec/lz4/v4 v4.1.25 // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.12.0 // indirect
 )
+
+require github.com/twmb/franz-go v1.20.7

@@ -248,6 +248,8 @@ def _checked(names: list[str], filters: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"topic: requests of {name} name no topics")
         if filters.get("partition") is not None and not refused_parts.can_name_partitions(name):
             raise ValueError(f"partition: a fault on {name} can't be for one partition")
+    if filters.get("topic") == "":
+        raise ValueError("topic: '' is no topic's name; leave it out for every topic")
     times = filters.get("times", 1)
     if times is not None and (type(times) is not int or times < 1):
         raise ValueError(f"times: {times!r} is no number from 1 on; None stands for no limit")

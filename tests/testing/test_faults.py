@@ -298,6 +298,7 @@ def test_without_faults_the_broker_is_as_before(broker, client):
         (lambda faults: faults.answer("Produce", 6, versions="3"), "versions: '3' is no version"),
         (lambda faults: faults.answer("Heartbeat", 6, topic="x"), "requests of Heartbeat name no topics"),
         (lambda faults: faults.answer("Metadata", 6, partition=1), "can't be for one partition"),
+        (lambda faults: faults.answer("OffsetCommit", "NOT_COORDINATOR", topic=""), "'' is no topic's name"),
         (lambda faults: faults.answer("Produce", 6, probability=0), "probability: 0"),
         (lambda faults: faults.delay("Produce", -1), "delay_ms: -1"),
         (lambda faults: faults.cut_answer("Produce", -1), "at_byte: -1"),

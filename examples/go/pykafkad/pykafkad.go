@@ -126,10 +126,13 @@ func (broker *Broker) Records(topic string) ([]Record, error) {
 	return found.Records, err
 }
 
-// Answer has the next request of an API to a topic answered with an error.
+// Answer has the next request of an API answered with an error: one about a topic, or any if that is empty.
 func (broker *Broker) Answer(api, errorName, topic string) (*Fault, error) {
 	var set struct{ Number int }
-	body := map[string]any{"kind": "answer", "apis": []string{api}, "error": errorName, "topic": topic, "times": 1}
+	body := map[string]any{"kind": "answer", "apis": []string{api}, "error": errorName, "times": 1}
+	if topic != "" {
+		body["topic"] = topic
+	}
 	err := broker.Ask("POST", "/faults", body, &set)
 	return &Fault{broker, set.Number}, err
 }
