@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pykafkad.cli.differences import broker_address, listen_address, run_program, tell, wait_for_end
 from pykafkad.cli.output import Failure, add_json
+from pykafkad.cli.secured import add_client_config, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import Any
+
+    from pykafkad.differential.links import Secured
 
 SUMMARY = "send each request of a program to pykafkad and to a real Kafka, and tell which answers differ"
 HAS_PROGRAM = True
@@ -24,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `pykafkad compare`."""
     parser.add_argument(
         "--with", dest="real", required=True, type=broker_address, metavar="HOST:PORT",
-        help="the real Kafka: one broker without TLS, best one that is fresh",
+        help="the real Kafka: one broker, best one that is fresh",
     )  # fmt: skip
+    add_client_config(parser)
     parser.add_argument(
         "--listen", type=listen_address, default=("127.0.0.1", 0), metavar="HOST:PORT",
         help="where clients connect (default: 127.0.0.1 at a free port)",
@@ -42,16 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ends with 1 if an answer differs, and else as the program does."""
+    with reached(options.real, options.client_config) as real:
+        return _compare(options, real)
+
+
+def _compare(options: argparse.Namespace, real: tuple[str, int] | Secured) -> int:
     from pykafkad.differential.tee import Tee
     from pykafkad.testing import Broker
 
     try:
-        broker: Any = Broker(settings=_settings(options), log_level="error")
+        broker: Any = Broker(settings=_settings(options, real), log_level="error")
     except ValueError as problem:
         raise Failure(str(problem), 2) from None
     with broker:
         ours = links_address(broker.bootstrap)
-        first, second = (ours, options.real) if options.answer_from == PYKAFKAD else (options.real, ours)
+        first, second = (ours, real) if options.answer_from == PYKAFKAD else (real, ours)
         tee = Tee(options.listen, first, second)
         tee.start()
         try:
@@ -69,10 +78,12 @@ def links_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _settings(options: argparse.Namespace) -> dict[str, str]:
+def _settings(options: argparse.Namespace, real: tuple[str, int] | Secured) -> dict[str, str]:
     """Those of a Kafka, as far as clients see them, with its node id. Raises Failure."""
     found = dict.fromkeys(_INTERNAL, "50")
-    found["node.id"] = str(_node_id(options.real))
+    # A broker for tests deletes at once.
+    found["log.segment.delete.delay.ms"] = "60000"
+    found["node.id"] = str(_node_id(real))
     for text in options.set:
         name, equals, value = text.partition("=")
         if not equals:
@@ -81,10 +92,11 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-def _node_id(real: tuple[str, int]) -> int:
-    from pykafkad.testing.wire_client import WireClient
+def _node_id(real: tuple[str, int] | Secured) -> int:
+    from pykafkad.differential import links
+    from pykafkad.testing.wire_client import OwnWireClient
 
-    client = WireClient(*real, 10.0, client_id="pykafkad-compare")
+    client = OwnWireClient(lambda: links.connected(real))
     where = f"{real[0]}:{real[1]}"
     try:
         brokers = client.ask("Metadata", topics=[]).brokers

@@ -54,7 +54,9 @@ def run_program(program: list[str], tee: Tee) -> Ended:
 
     address = bootstrap(*tee.reached_here)
     words = [each.replace("{bootstrap}", address) for each in program]
-    return programs.run(words, {**os.environ, "PYKAFKAD_BOOTSTRAP": address})
+    # How to log in at the broker is nothing for a program: between it and us is neither TLS nor a login.
+    kept = {name: value for name, value in os.environ.items() if name != "PYKAFKAD_CLIENT_CONFIG"}
+    return programs.run(words, {**kept, "PYKAFKAD_BOOTSTRAP": address})
 
 
 def wait_for_end(tee: Tee, verb: str) -> Ended:

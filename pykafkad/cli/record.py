@@ -5,11 +5,14 @@ from __future__ import annotations
 from pykafkad.cli.differences import bootstrap, broker_address, listen_address, run_program, wait_for_end
 from pykafkad.cli.output import Failure
 from pykafkad.cli.private_files import for_its_owner
+from pykafkad.cli.secured import add_client_config, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from typing import TextIO
+
+    from pykafkad.differential.links import Secured
 
 SUMMARY = "write down what clients ask a broker and what it answers, for `replay`"
 HAS_PROGRAM = True
@@ -20,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the recording, which must not be there yet; it holds all records")
     parser.add_argument(
         "--from", dest="broker", required=True, type=broker_address, metavar="HOST:PORT",
-        help="the broker, of any kind: one alone, without TLS",
+        help="the broker, of any kind: one alone",
     )  # fmt: skip
+    add_client_config(parser)
     parser.add_argument(
         "--listen", type=listen_address, default=("127.0.0.1", 0), metavar="HOST:PORT",
         help="where clients connect (default: 127.0.0.1 at a free port)",
@@ -30,11 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Ends with the program's exit code."""
+    with reached(options.broker, options.client_config) as broker:
+        return _record(options, broker)
+
+
+def _record(options: argparse.Namespace, broker: tuple[str, int] | Secured) -> int:
     from pykafkad.differential import links, recording
     from pykafkad.differential.tee import Tee
 
     try:
-        links.connect(options.broker).close()
+        links.connect(broker).close()
     except OSError as problem:
         where = f"{options.broker[0]}:{options.broker[1]}"
         raise Failure(f"--from {where}: no broker is there: {problem.strerror or problem}") from None
@@ -46,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
     # The file is made after it: an address that is taken leaves no empty one behind.
     try:
-        tee = Tee(options.listen, options.broker, note=note)
+        tee = Tee(options.listen, broker, note=note)
     except OSError as problem:
         where = bootstrap(*options.listen)
         raise Failure(f"--listen {where}: {problem.strerror or problem}", 2) from None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pykafkad.cli.differences import broker_address, tell_one
 from pykafkad.cli.output import Failure, add_json
+from pykafkad.cli.secured import add_client_config, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+
+    from pykafkad.differential.links import Secured
 
 SUMMARY = "ask a broker what was asked in a recording, and tell which answers differ"
 NAMES = ("recorded", "now")
@@ -18,17 +21,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a recording of `pykafkad record`, or of a test's `trace.write`")
     parser.add_argument(
         "-b", "--bootstrap", "--bootstrap-server", dest="broker", type=broker_address, required=True,
-        metavar="HOST:PORT", help="the broker, of any kind: one alone, without TLS",
+        metavar="HOST:PORT", help="the broker, of any kind: one alone",
     )  # fmt: skip
+    add_client_config(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Ends with 1 if an answer differs."""
+    with reached(options.broker, options.client_config) as broker:
+        return _replay(options, broker)
+
+
+def _replay(options: argparse.Namespace, broker: tuple[str, int] | Secured) -> int:
     from pykafkad.differential import recording
     from pykafkad.differential.replay import Replay
 
-    replay = Replay(options.broker)
+    replay = Replay(broker)
     different = 0
     try:
         file = open(options.file, encoding="utf-8", errors="replace")  # noqa: SIM115

@@ -7,11 +7,13 @@ far a partition is replicated, how many records an answer has. Texts for people 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pykafkad import errors
-from pykafkad.differential import values
+from pykafkad.clock import Clock
+from pykafkad.differential import group_members, values
+from pykafkad.differential.group_members import GroupMembers
 from pykafkad.errors import KafkaError, ProtocolError
 from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
@@ -21,7 +23,7 @@ from pykafkad.wire.records import iterate_records
 NOW_TOLERANCE_MS = 3_600_000
 _EARLIEST_NOW_MS = 1_500_000_000_000
 
-_UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=-)[A-Za-z0-9_-]{22}$")
+_UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:(?<=-)|^)[A-Za-z0-9_-]{22}$")
 _IDS = {"producer_id": "producer", "session_id": "session", "cluster_id": "cluster", "log_dir": "directory"}
 _NO_ID = (-1, "")
 _TEXTS = ("error_message", "batch_index_error_message", "documentation")
@@ -32,7 +34,7 @@ _LEFT_OUT = frozenset(
 _KEYS = ("name", "topic", "topic_name", "topic_id", "partition_index", "partition", "index", "group_id", "node_id",
          "broker_id", "api_key", "resource_type", "resource_name", "key", "config_name", "transactional_id",
          )  # fmt: skip
-_PRODUCE, _FETCH, _HEARTBEAT, _CONSUMER_HEARTBEAT = 0, 1, 12, 68
+_PRODUCE, _FETCH, _HEARTBEAT = 0, 1, 12
 _NOT_YET = frozenset(
     (
         errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -55,6 +57,8 @@ _LOADING = frozenset(
 ATTEMPTS = 50
 PAUSE_SECONDS = 0.1
 """How often and when a broker that is not ready is asked again."""
+_NOT_OF_THE_TOPIC = {4, 5}
+"""Sources of a setting: the broker's own file and its default, of which each broker has its own."""
 _REBALANCES = (0, 27)
 """A member hears of a rebalance at this heartbeat or at the next one."""
 
@@ -90,7 +94,9 @@ class Difference(NamedTuple):
 class Comparison:
     """What is known of two brokers, the first and the second. One request after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        """`now` counts seconds."""
+        self._members = GroupMembers(now or Clock().now)
         # By kind: ids of the first broker, with those of the second, and the other way round.
         self._second: dict[tuple[str | None, object], object] = {}
         self._first: dict[tuple[str | None, object], object] = {}
@@ -119,7 +125,16 @@ class Comparison:
         self._key = key
         asked = self.asked(request)
         self._is_part = key == _FETCH and getattr(asked, "session_epoch", 0) > 0
-        return list(self._struct(left, right, messages.schema(type(left)).root, version, ""))
+        places = list(self._struct(left, right, messages.schema(type(left)).root, version, ""))
+        if key in group_members.HEARTBEATS:
+            places += [Place(*each) for each in self._members.heard(key, asked, left, right, self._topic)]
+        return places
+
+    def _topic(self, topic_id: bytes, is_first: bool) -> object:
+        if not is_first:
+            twin = self._first.get(("uuid", topic_id))
+            topic_id = twin if isinstance(twin, bytes) else topic_id
+        return self._topics.get(topic_id) or values.shown(topic_id)
 
     def head(self, request: bytes) -> tuple[str, str, int]:
         """Who asks what: client id, API and its version. A request without a whole header is of API -1."""
@@ -162,6 +177,12 @@ class Comparison:
             return False
         return key != _PRODUCE or len(codes[1]) == 1
 
+    def is_on_its_way(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
+        """Whether the answers describe groups in different ways, of which one may be in the midst of a rebalance."""
+        if _key_and_version(request)[0] not in group_members.DESCRIPTIONS:
+            return False
+        return first is not None and second is not None and bool(self.compare(request, first, second))
+
     def is_loading(self, request: bytes, first: bytes | None, second: bytes | None) -> bool:
         """Whether a coordinator of the first broker loads, which the second one has ready: the first may be asked
         again, so that both have served the request as often."""
@@ -183,11 +204,16 @@ class Comparison:
         for field in struct.fields:
             if not field.alive(version) or field.name in _LEFT_OUT:
                 continue
-            if self._key == _CONSUMER_HEARTBEAT and field.name in ("assignment", "member_epoch"):
-                # Of one heartbeat or of the next.
+            if self._key in group_members.HEARTBEATS and field.name in group_members.TOLD:
+                # At one heartbeat or at a later one.
                 continue
             inner = f"{path}.{field.name}" if path else field.name
             one, other = getattr(left, field.name), getattr(right, field.name)
+            if self._key in group_members.DESCRIPTIONS and field.name in group_members.ASSIGNMENTS:
+                one, other = group_members.size(one), group_members.size(other)
+                if one != other:
+                    yield Place(inner, one, other)
+                continue
             if field.name == "producer_id" and getattr(left, "error_code", 0) and getattr(right, "error_code", 0):
                 continue
             if field.type == "records":
@@ -221,7 +247,8 @@ class Comparison:
         self, struct: Any, left: Any, right: Any, version: int
     ) -> tuple[list[tuple[str, Any, Any]], list[tuple[str, bool]]]:
         """The rows that belong together, each with a name; and those that only one has, and whether it is the first."""
-        names = [field.name for field in struct.fields if field.name in _KEYS and field.alive(version)]
+        keys = (*_KEYS, "member_id") if self._key in group_members.DESCRIPTIONS else _KEYS
+        names = [field.name for field in struct.fields if field.name in keys and field.alive(version)]
         ones = {self._row_key(each, names, True): each for each in left}
         others = {self._row_key(each, names, False): each for each in right}
         if names and len(ones) == len(left) and len(others) == len(right):
@@ -251,6 +278,8 @@ class Comparison:
                 if "name" in names or "topic" in names:
                     # The name tells which one it is; ids are learnt afterwards.
                     continue
+            elif name == "member_id" and not is_first:
+                value = self._first.get(("text", value), value)
             key.append(value)
         return tuple(key)
 
@@ -268,6 +297,10 @@ class Comparison:
             return bool(one) == bool(other)
         if isinstance(one, str):
             return one == other or self._is_same_text(one, other)
+        if name in group_members.EPOCHS and one > 0 and other > 0:
+            return True
+        if name == "config_source" and {one, other} == _NOT_OF_THE_TOPIC:
+            return True
         if self._key == _HEARTBEAT and name == "error_code":
             return one == other or (one in _REBALANCES and other in _REBALANCES)
         if "time" in name and min(one, other) > _EARLIEST_NOW_MS:
@@ -295,8 +328,9 @@ class Comparison:
         asked = self.asked(request)
         if asked is None:
             return request
-        version = frames.peek_request(memoryview(request))[1]
-        changed = values.replace(asked, messages.schema(type(asked)).root, version, self._twin)
+        key, version = _key_and_version(request)
+        changed = self._members.translate(key, asked)
+        changed = values.replace(asked, messages.schema(type(asked)).root, version, self._twin) or changed
         if not changed:
             return request
         position = frames.read_request_header(memoryview(request), self._flexible)[4]

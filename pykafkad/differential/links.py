@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
+from typing import NamedTuple
 
 TIMEOUT_SECONDS = 120.0
 """No answer takes longer."""
 MOST_FRAME_BYTES = 100 * 1024 * 1024
+
+
+class Secured(NamedTuple):
+    """A broker's address where a connection has to be made ready: `secure` encrypts it and logs in. It raises
+    OSError."""
+
+    host: str
+    port: int
+    secure: Callable[[socket.socket], socket.socket]
 
 
 def address(text: str) -> tuple[str, int]:
@@ -30,7 +41,7 @@ class Link:
         """Send a frame, which is given without its size. A connection that was closed shows when it is read."""
         try:
             self._socket.sendall(len(frame).to_bytes(4, "big") + frame)
-        except ConnectionError:
+        except OSError:
             pass
 
     def receive(self) -> bytes | None:
@@ -66,15 +77,28 @@ class Link:
     def close(self) -> None:
         """Close it, also under a thread that reads."""
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            # That of the connection itself: a thread may read what it encrypts.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
         except OSError:
             pass
         self._socket.close()
 
 
-def connect(where: tuple[str, int]) -> Link:
+def connect(where: tuple[str, int] | Secured) -> Link:
     """A connection to a broker. Raises OSError."""
-    return Link(socket.create_connection(where, 10))
+    return Link(connected(where))
+
+
+def connected(where: tuple[str, int] | Secured) -> socket.socket:
+    """A connection's socket. Raises OSError."""
+    made = socket.create_connection(where[:2], 10)
+    if not isinstance(where, Secured):
+        return made
+    try:
+        return where.secure(made)
+    except BaseException:
+        made.close()
+        raise
 
 
 def listen(where: tuple[str, int]) -> socket.socket:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from pykafkad.differential import links
 from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison, Difference
-from pykafkad.differential.links import Link
+from pykafkad.differential.links import Link, Secured
 from pykafkad.differential.recording import Event
 
 
 class Replay:
     """One run over a recording."""
 
-    def __init__(self, broker: tuple[str, int]) -> None:
+    def __init__(self, broker: tuple[str, int] | Secured) -> None:
         self._broker = broker
         self._comparison = Comparison()
         self._links: dict[int, Link] = {}

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
-from pykafkad.differential import links
+from pykafkad.differential import group_members, links
 from pykafkad.differential.comparison import ATTEMPTS, PAUSE_SECONDS, Comparison, Difference
-from pykafkad.differential.links import Link
+from pykafkad.differential.links import Link, Secured
 from pykafkad.differential.recording import Event
 from pykafkad.errors import ProtocolError
 from pykafkad.server import trace_secrets
@@ -24,6 +25,10 @@ MOST_DIFFERENCES = 1000
 
 _PRODUCE = 0
 _SASL_HANDSHAKE = 17
+_IN_ONE_ORDER = (_PRODUCE, *group_members.HEARTBEATS)
+"""Requests of which both brokers get one after the other: whose came first decides about offsets and assignments."""
+_OF_APPLICATIONS = (group_members.STREAMS, 89)
+"""APIs whose addresses are those of applications, which no broker has."""
 
 
 Note = Callable[[Event], None]
@@ -35,8 +40,8 @@ class Tee:
     def __init__(
         self,
         listen: tuple[str, int],
-        first: tuple[str, int],
-        second: tuple[str, int] | None = None,
+        first: tuple[str, int] | Secured,
+        second: tuple[str, int] | Secured | None = None,
         note: Note | None = None,
     ) -> None:
         """Raises OSError for an address that is taken. `note` is told of what passes between clients
@@ -46,6 +51,7 @@ class Tee:
         self._listening = links.listen(listen)
         self.host, self.port = self._listening.getsockname()[:2]
         self._lock = threading.Lock()
+        self._order = threading.Lock()
         self._pause = threading.Event()
         self._links: dict[int, Link] = {}
         self._threads: list[threading.Thread] = []
@@ -138,14 +144,12 @@ class Tee:
             if self._is_without_answer(request, key):
                 self._send(request, brokers)
                 continue
-            with self._lock:
-                second_request = self.comparison.translate(request) if len(brokers) > 1 else request
-            brokers[0].send(request)
             if len(brokers) > 1:
-                brokers[1].send(second_request)
-            answer = brokers[0].receive()
-            if len(brokers) > 1:
-                answer = self._compare(request, second_request, answer, brokers)
+                with self._order if key in _IN_ONE_ORDER else nullcontext():
+                    answer = self._ask_both(request, brokers)
+            else:
+                brokers[0].send(request)
+                answer = brokers[0].receive()
             self._tell(Event(connection, False, answer), key, version)
             if answer is None:
                 return
@@ -176,25 +180,34 @@ class Tee:
 
     # --- comparing ----------------------------------------------------------------------------------------------------
 
-    def _compare(
-        self, request: bytes, second_request: bytes, answer: bytes | None, brokers: list[Link]
-    ) -> bytes | None:
-        """Take the second answer, too, and compare both; the first one, for the client."""
-        other = brokers[1].receive()
-        for _ in range(ATTEMPTS):
-            if self.comparison.is_not_ready(request, answer, other):
-                which, again = brokers[1], second_request
-            elif self.comparison.is_loading(request, answer, other):
-                which, again = brokers[0], request
-            else:
+    def _again(self, broker: Link, request: bytes) -> bytes | None:
+        """The answer to a request that is repeated."""
+        broker.send(request)
+        return broker.receive()
+
+    def _is_on_its_way(self, request: bytes, answer: bytes | None, other: bytes | None) -> bool:
+        with self._lock:
+            return self.comparison.is_on_its_way(request, answer, other)
+
+    def _ask_both(self, request: bytes, brokers: list[Link]) -> bytes | None:
+        """Compare the answers of both; the first one, for the client."""
+        with self._lock:
+            second_request = self.comparison.translate(request)
+        brokers[0].send(request)
+        brokers[1].send(second_request)
+        answer, other = (each.receive() for each in brokers)
+        for attempt in range(ATTEMPTS):
+            is_not_ready = self.comparison.is_not_ready(request, answer, other)
+            is_loading = not is_not_ready and self.comparison.is_loading(request, answer, other)
+            is_on_its_way = attempt < group_members.ATTEMPTS and self._is_on_its_way(request, answer, other)
+            if not (is_not_ready or is_loading or is_on_its_way):
                 break
             if self._pause.wait(PAUSE_SECONDS):
                 return answer
-            which.send(again)
-            if which is brokers[1]:
-                other = which.receive()
-            else:
-                answer = which.receive()
+            if not is_not_ready:
+                answer = self._again(brokers[0], request)
+            if not is_loading:
+                other = self._again(brokers[1], second_request)
         with self._lock:
             number = next(self._numbers)
             places = self.comparison.compare(request, answer, other)
@@ -212,7 +225,7 @@ class Tee:
             message = self.comparison.decoded(key, version, answer)
         except (ProtocolError, ValueError):
             return answer
-        if not _readdress(message, here):
+        if key in _OF_APPLICATIONS or not _readdress(message, here):
             return answer
         start = frames.read_response_header(
             memoryview(answer), frames.response_is_tagged(key, version, self._flexible)

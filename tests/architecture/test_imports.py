@@ -112,7 +112,7 @@ ALLOWED = {
     # A token end point of tests.
     # Schemas of a test's clients: a client of the broker beside it.
     "registry": {"testing", "cli", "server", "http_server", "settings", "errors"},
-    "differential": {"server", "handlers", "wire", "uuids", "errors", "pykafkad"},
+    "differential": {"clock", "server", "handlers", "wire", "uuids", "errors", "pykafkad"},
     "issuer": {"http_server", "server", "errors", "clock"},
     "pytest_plugin": {"testing", "errors"},
     "__main__": {"cli"},
@@ -325,6 +325,8 @@ NOT_SERVING = {
     "pykafkad.cli.tls": "the other subcommands, where a broker encrypts",
     "pykafkad.cli.token_scram": "a subcommand with a delegation token",
     "pykafkad.cli.produce": "a subcommand",
+    "pykafkad.differential.group_members": "subcommands that compare",
+    "pykafkad.differential.links": "subcommands that compare",
     "pykafkad.differential.comparison": "subcommands that compare",
     "pykafkad.differential.values": "subcommands that compare",
     "pykafkad.differential.tee": "subcommands that compare",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 COMPARE = ("tests/differential/test_compare.py",)
+GROUPS = ("tests/differential/test_groups.py",)
+SECURED = ("tests/differential/test_secured.py",)
 REPLAY = ("tests/differential/test_replay.py",)
 RECORD = ("tests/differential/test_record.py",)
 
@@ -47,7 +49,7 @@ PLANTS = (
     Plant(
         "clients leave the tee by the addresses of brokers",
         "differential/tee.py",
-        "value.host, value.port = self.host, self.port",
+        "value.host, value.port = here",
         "pass",
         COMPARE,
     ),
@@ -64,5 +66,26 @@ PLANTS = (
         "self._links.pop(event.connection).close()",
         "pass",
         REPLAY,
+    ),
+    Plant(
+        "members keep the first broker's epochs",
+        "differential/group_members.py",
+        "setattr(row, field, member.epochs[1])",
+        "setattr(row, field, member.epochs[0])",
+        GROUPS,
+    ),
+    Plant(
+        "an assignment that comes later is a difference",
+        "differential/group_members.py",
+        "member.beats_apart > PATIENT_BEATS and",
+        "member.beats_apart or",
+        GROUPS,
+    ),
+    Plant(
+        "brokers are not asked for a login",
+        "cli/secured.py",
+        "login.try_login(made, address, login_at(host))",
+        "pass",
+        SECURED,
     ),
 )
