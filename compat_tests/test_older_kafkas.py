@@ -23,7 +23,7 @@ from compat_tests.quorum.nodes import (
     our_node,
     unexpected_errors,
 )
-from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_older_broker
+from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_other_broker
 
 # The releases, and their newest metadata.version.
 RELEASES = {"3.9": "3.9-IV0", "4.0": "4.0-IV3"}
@@ -40,7 +40,7 @@ def release(request: pytest.FixtureRequest) -> str:
 def older_jars(release: str, kafka_jars: Path) -> Path:
     """Those of that release."""
     try:
-        return fetch_older_broker(release)
+        return fetch_other_broker(release)
     except JarsUnavailable as error:
         unavailable(str(error))
         raise

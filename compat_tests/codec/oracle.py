@@ -1,4 +1,5 @@
-"""Runs `MessageOracle.java`: one JVM for many questions, which are asked and answered through files."""
+"""Runs `MessageOracle.java`, or `MessageEcho.java` for other releases: one JVM for many questions, which are asked and
+answered through files."""
 
 from __future__ import annotations
 
@@ -7,14 +8,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("MessageOracle.java")
+ECHO = Path(__file__).with_name("MessageEcho.java")
 TIMEOUT_SECONDS = 300
 
 
 class MessageOracle:
     """Kafka's message classes from `jars`; `scratch` holds the files of questions and answers."""
 
-    def __init__(self, jars: Path, scratch: Path) -> None:
-        self._command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(SOURCE)]
+    def __init__(self, jars: Path, scratch: Path, source: Path = SOURCE) -> None:
+        self._command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source)]
         self._scratch = scratch
 
     def ask(self, lines: Iterable[str]) -> Iterator[str]:

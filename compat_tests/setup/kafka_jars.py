@@ -31,8 +31,16 @@ OLDER_ARTEFACTS = (
     "net.sourceforge.argparse4j:argparse4j:0.7.0",
     "com.fasterxml.jackson.core:jackson-databind:2.16.2",
 )
-# Older brokers and controllers: the last patch of each release, and what binds slf4j before Kafka 4.0 and since.
-OLDER_BROKERS = {"3.4": "3.4.1", "3.7": "3.7.2", "3.9": "3.9.2", "4.0": "4.0.2", "4.1": "4.1.1", "4.2": "4.2.2"}
+# Brokers and controllers of other releases: the last patch of each, and what binds slf4j before Kafka 4.0 and since.
+OTHER_BROKERS = {
+    "3.4": "3.4.1",
+    "3.7": "3.7.2",
+    "3.9": "3.9.2",
+    "4.0": "4.0.2",
+    "4.1": "4.1.1",
+    "4.2": "4.2.2",
+    "4.4": "4.4.0",
+}
 OLDER_BINDING = "org.slf4j:slf4j-reload4j:1.7.36"
 BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:2.24.3"
 FLINK_VERSION = "2.3.0"
@@ -65,9 +73,9 @@ def fetch_older_tools(version: str) -> Path:
     return _fetch(directory, f"the Java client {version}", pom, "kafka-tools-*.jar")
 
 
-def fetch_older_broker(release: str) -> Path:
-    """Download the broker of an older release (about 45 MB) in the same way."""
-    version = OLDER_BROKERS[release]
+def fetch_other_broker(release: str) -> Path:
+    """Download the broker of another release (about 45 MB) in the same way."""
+    version = OTHER_BROKERS[release]
     directory = cache_directory() / f"kafka-broker-{version}" / "libs"
     artefacts = (f"org.apache.kafka:kafka_2.13:{version}", OLDER_BINDING if release < "4.0" else BINDING)
     return _fetch(directory, f"Kafka {version}", _pom(artefacts), "kafka_2.13-*.jar")

@@ -107,13 +107,16 @@ class OffsetCommit(_Event):
 
 
 class TxnOffsetCommit(_Event):
-    """Offsets are committed in a producer's transaction, which has been verified to have the group's partition."""
+    """Offsets are committed in a producer's transaction, which has been verified to have the group's partition.
 
-    __slots__ = ("request", "token")
+    `tells_more`: the client understands GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (v6+)."""
 
-    def __init__(self, token: object, request: messages.TxnOffsetCommitRequest) -> None:
+    __slots__ = ("request", "tells_more", "token")
+
+    def __init__(self, token: object, request: messages.TxnOffsetCommitRequest, tells_more: bool = False) -> None:
         self.token = token
         self.request = request
+        self.tells_more = tells_more
 
 
 class OffsetDelete(_Event):

@@ -86,13 +86,17 @@ def check_commit(
     request: messages.TxnOffsetCommitRequest,
     metadata_max_bytes: int,
     cluster: ClusterView | None = None,
+    *,
+    tells_more: bool = False,
 ) -> int:
     """The error code that refuses a whole commit, or NONE. A consumer without group metadata (generation -1, no member
     id) may commit to any group with offsets, as producers from before KIP-447 do. `cluster` has the ids of topics,
-    which the rules of KIP-1251 ask for; a classic group needs none."""
+    which the rules of KIP-1251 ask for; a classic group needs none. With `tells_more` the client understands
+    GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH."""
     generation = request.generation_id
     if group is None:
-        return errors.NONE if generation < 0 else errors.ILLEGAL_GENERATION
+        absent = errors.GROUP_ID_NOT_FOUND if tells_more else errors.ILLEGAL_GENERATION
+        return errors.NONE if generation < 0 else absent
     is_anonymous = generation < 0 and not request.member_id and request.group_instance_id is None
     if is_anonymous and group.type != SHARE:
         return errors.NONE
@@ -101,7 +105,7 @@ def check_commit(
             return errors.NONE
         return group.check_member_of_generation(request.member_id, request.group_instance_id, generation)
     code = group.check_commit(_without_transaction(request, metadata_max_bytes, cluster))
-    return errors.ILLEGAL_GENERATION if code == errors.STALE_MEMBER_EPOCH else code
+    return errors.ILLEGAL_GENERATION if code == errors.STALE_MEMBER_EPOCH and not tells_more else code
 
 
 def _without_transaction(
@@ -136,7 +140,7 @@ def commit(
     others are not."""
     records, rows = [], []
     for topic in request.topics:
-        row = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name)
+        row = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             code = errors.NONE
@@ -169,6 +173,7 @@ def refused(request: messages.TxnOffsetCommitRequest, error_code: int) -> messag
         topics=[
             messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=[
                     messages.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index, error_code=error_code

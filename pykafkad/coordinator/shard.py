@@ -247,7 +247,9 @@ class GroupShard:
         request = event.request
         metadata_max_bytes = self.settings.offset_metadata_max_bytes
         group = self.groups.get(request.group_id)
-        error_code = pending_offsets.check_commit(group, request, metadata_max_bytes, self.metadata)
+        error_code = pending_offsets.check_commit(
+            group, request, metadata_max_bytes, self.metadata, tells_more=event.tells_more
+        )
         if error_code:
             step.reply(event.token, pending_offsets.refused(request, error_code))
             return

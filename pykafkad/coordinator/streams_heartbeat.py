@@ -382,6 +382,10 @@ class _Heartbeat:
             member_epoch=following.epoch,
             heartbeat_interval_ms=group_settings.number(self._shard, group.group_id, "streams_heartbeat_interval_ms"),
         )
+        release = self._shard.settings.release
+        if release is not None:
+            for name in ("task_offset_interval_ms", "acceptable_recovery_lag_offsets"):
+                setattr(response, name, release.answers.get(f"StreamsGroupHeartbeat.{name}", getattr(response, name)))
         if request.member_epoch == JOIN_EPOCH or following.assigned != member.assigned:
             response.active_tasks = _rows(following.assigned.active)
             response.standby_tasks = _rows(following.assigned.standby)

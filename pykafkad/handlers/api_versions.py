@@ -1,10 +1,11 @@
-"""ApiVersions, versions 0 to 4.
+"""ApiVersions, versions 0 to 4, with Kafka 4.4 to 5.
 
 Lists every advertised API with its range of versions, and the features. The response always has response header 0. A
 version above the supported ones is answered in version 0 with UNSUPPORTED_VERSION and the range of this API
 (`unsupported`). From version 3 (KIP-511) a client names its software; names outside Kafka's pattern are
 INVALID_REQUEST. From version 4 supported features with minimum 0 are listed too (KIP-1022). The APIs of client metrics
-(KIP-714) are listed with `pykafkad.client.telemetry.enable`.
+(KIP-714) are listed with `pykafkad.client.telemetry.enable`. From version 5 a client may name the cluster and the node
+that it means to reach; another one answers REBOOTSTRAP_REQUIRED (KIP-1242).
 
 Gaps: none.
 """
@@ -26,11 +27,16 @@ _INNER = _LETTERS | frozenset("-.")
 
 
 def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
-    """The advertised APIs, or INVALID_REQUEST for an invalid client software name or version."""
+    """The advertised APIs; INVALID_REQUEST for an invalid client software name or version, or for half a broker;
+    REBOOTSTRAP_REQUIRED for a client that means another broker."""
     if ctx.version >= 3 and not (
         _well_formed(request.client_software_name) and _well_formed(request.client_software_version)
     ):
         return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
+    if (request.cluster_id is None) != (request.node_id == -1):
+        return messages.ApiVersionsResponse(error_code=errors.INVALID_REQUEST)
+    if request.cluster_id is not None and (request.cluster_id, request.node_id) != (ctx.cluster_id, ctx.node_id):
+        return messages.ApiVersionsResponse(error_code=errors.REBOOTSTRAP_REQUIRED)
     if ctx.version >= 3:
         ctx.set_client_software(request.client_software_name, request.client_software_version)
     if ctx.login is not None:

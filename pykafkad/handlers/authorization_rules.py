@@ -82,7 +82,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "AddOffsetsToTxn": (_WRITE_TRANSACTIONAL_ID, _READ_GROUP),
     "EndTxn": (_WRITE_TRANSACTIONAL_ID,),
     "WriteTxnMarkers": (needs("ClusterAction", "Cluster", instead=("Alter", "Cluster")),),
-    "TxnOffsetCommit": (_WRITE_TRANSACTIONAL_ID, _READ_GROUP, needs("Read", "Topic", "topics.name")),
+    "TxnOffsetCommit": (_WRITE_TRANSACTIONAL_ID, _READ_GROUP, needs("Read", "Topic", "topics.name", "topics.topic_id")),
     "DescribeAcls": (_DESCRIBE_CLUSTER,),
     "CreateAcls": (_ALTER_CLUSTER,),
     "DeleteAcls": (_ALTER_CLUSTER,),
@@ -118,6 +118,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "DescribeCluster": (_SEE_OPERATIONS,),
     "DescribeProducers": (needs("Read", "Topic", "topics.name"),),
     "UnregisterBroker": (_ALTER_CLUSTER,),
+    "UnregisterController": (_ALTER_CLUSTER,),
     "DescribeTransactions": (
         needs("Describe", "TransactionalId", "transactional_ids"),
         needs("Describe", "Topic", answer=HIDDEN, when="the topics of a transaction"),
@@ -160,6 +161,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
         needs("Create", "Topic", answer=OTHERWISE, instead=("Create", "Cluster"), when="creating internal topics"),
     ),
+    "StreamsGroupTopologyDescriptionUpdate": (_READ_GROUP,),
     "StreamsGroupDescribe": (
         needs("Describe", "Group", "group_ids"),
         needs("Describe", "Topic", when="the topics of its topology"),

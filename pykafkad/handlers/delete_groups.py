@@ -1,7 +1,7 @@
-"""DeleteGroups, versions 0 to 2 (KIP-229).
+"""DeleteGroups, versions 0 to 2 (KIP-229), with Kafka 4.4 to 3.
 
 Deletes empty groups with their offsets. Each group has its own error: NON_EMPTY_GROUP while it has members,
-GROUP_ID_NOT_FOUND if it does not exist.
+GROUP_ID_NOT_FOUND if it does not exist. Version 3 has room for a text with each error, which Kafka leaves empty too.
 
 Gaps: none.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pykafkad.handlers.controller_context import ControllerContext
 
-FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81))
+FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81, 94))
 """The keys of the APIs that Kafka's brokers forward (`forwardable` in its `ApiKeys`)."""
 
 _DESCRIBE_QUORUM = 55
@@ -110,7 +110,7 @@ def _open(ctx: ControllerContext, request: messages.EnvelopeRequest) -> tuple[Co
         key, version, correlation_id = frames.peek_request(frame)
     except ProtocolError as error:
         raise KafkaError(errors.UNSUPPORTED_VERSION, str(error)) from error
-    row = table.by_key(key)
+    row = table.by_key(key, ctx.settings.release)
     if row is None or key not in FORWARDABLE:
         raise KafkaError(errors.INVALID_REQUEST, f"API key {key} is not forwarded")
     if not row.min_version <= version <= row.max_version:

@@ -1,8 +1,9 @@
-"""StreamsGroupDescribe, version 0 (KIP-1071).
+"""StreamsGroupDescribe, version 0 (KIP-1071), with Kafka 4.4 to 1.
 
 State, epochs and topology of streams groups, and their members with the tasks that they have and shall have. A group of
 another type is GROUP_ID_NOT_FOUND. A group whose topology has topics that the caller may not see is
-TOPIC_AUTHORIZATION_FAILED.
+TOPIC_AUTHORIZATION_FAILED. Version 1 has the name of the assignor (KIP-1357) and the description of the topology
+(KIP-1331), of which this broker, like a Kafka without a plug-in, says that it is not stored.
 
 Gaps: none.
 """
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     Row = messages.StreamsGroupDescribeResponse.DescribedGroup
 
 _DESCRIBE_GROUP, _DESCRIBE_TOPIC = RULES["StreamsGroupDescribe"]
+_ASSIGNOR = "sticky"
+_NOT_STORED = 1
 _NOT_ALLOWED = "The described group uses topics that the client is not authorized to describe."
 
 
@@ -42,6 +45,10 @@ def handle(ctx: Context, request: messages.StreamsGroupDescribeRequest) -> Gener
             refused.append(_error(group_id, _DESCRIBE_GROUP.error))
             continue
         row = _describe(ctx, group_id)
+        if row.error_code == errors.NONE:
+            row.assignor_name = _ASSIGNOR
+            if request.include_topology_description:
+                row.topology_description_status = _NOT_STORED
         if request.include_authorized_operations and row.error_code == errors.NONE:
             row.authorized_operations = authorized_operations(ctx, "Group", group_id)
         described.append((yield from _checked(ctx, row)))

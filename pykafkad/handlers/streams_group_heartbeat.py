@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat, version 0 (KIP-1071).
+"""StreamsGroupHeartbeat, version 0 (KIP-1071), with Kafka 4.4 to 1.
 
 A member of a streams group joins (epoch 0) with the topology of its application, shows that it is alive and says which
 tasks it has, or leaves (epoch -1). The answer has its epoch and, when they have changed, its tasks and where the tasks

@@ -1,9 +1,11 @@
-"""The only registry of APIs: one row per API key of Kafka 4.3.1, in one of three states.
+"""The only registry of APIs: one row per API key, in one of four states.
 
 `ROWS` are the APIs that a broker's listener answers (`OFFERED`). All are advertised, except those that Kafka hides too.
 `CONTROLLER_ROWS` are those that a controller's listener alone answers (`CONTROLLER`). ApiVersions, the dispatcher's
 checks, the README and the tests read them. Each has a module `handlers/<module>.py` with one public
 `handle(ctx, request)`.
+
+`NEWER_ROWS` are the APIs that came after 4.3.1 (`NEWER`). A broker answers them that acts as a release which has them.
 
 `UNANSWERED` are the other keys (`REMOVED`): Kafka keeps each so that no new API gets it, and has no valid version of
 it. They close the connection here as they do with Kafka.
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 OFFERED = "offered"
 CONTROLLER = "controller"
 REMOVED = "removed"
+NEWER = "newer"
 
 
 class Api(
@@ -54,7 +57,7 @@ class Api(
 
     `min_version` and `max_version` are the versions that are answered here (None: none), `kafka_versions` those of
     Kafka 4.3.1 as text, `advertised_min` the lowest version in ApiVersions (None: not advertised). `state` is one of
-    the three of this module, `authorization` the rules (`authorization.py`), `gaps` the missing parts. `listeners` are
+    the four of this module, `authorization` the rules (`authorization.py`), `gaps` the missing parts. `listeners` are
     the kinds of listener that answer it (`listeners` of Kafka's message files). `is_forwarded` says whether a broker
     forwards the request to the controller unchanged (`forwardToController` in Kafka).
     """
@@ -117,7 +120,7 @@ BROKER_LISTENER = "broker"
 CONTROLLER_LISTENER = "controller"
 
 # The APIs that Kafka's brokers forward to the controller.
-_FORWARDED = frozenset((19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81))
+_FORWARDED = frozenset((19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81, 94))
 # The APIs that brokers and controllers answer. Kafka's controllers also have two APIs that they refuse (41, 50).
 _ON_BOTH = _FORWARDED | {1, 17, 18, 29, 32, 33, 36, 38, 39, 40, 44, 60}
 
@@ -137,6 +140,10 @@ def _on_controllers(key: int, name: str, versions: str, gaps: str = "") -> Api:
     low_version = int(low)
     rules, on = RULES.get(name, (CLUSTER_ACTION,)), (CONTROLLER_LISTENER,)
     return Api(key, name, low_version, int(high or low), versions, CONTROLLER, rules, gaps, low_version, on, False)
+
+
+def _newer(key: int, name: str, versions: str, gaps: str = "") -> Api:
+    return _row(key, name, versions, gaps)._replace(kafka_versions="none", state=NEWER)
 
 
 def _removed(key: int, name: str) -> Api:
@@ -276,6 +283,12 @@ UNANSWERED: tuple[Api, ...] = (
 )
 
 
+NEWER_ROWS: tuple[Api, ...] = (
+    _newer(93, "StreamsGroupTopologyDescriptionUpdate", "0", "descriptions of topologies are not kept: no plug-in"),
+    _newer(94, "UnregisterController", "0"),
+)
+
+
 def every_row() -> list[Api]:
     """The rows of all API keys that Kafka 4.3.1 knows, in the order of the keys."""
     return sorted(ROWS + CONTROLLER_ROWS + UNANSWERED)
@@ -284,22 +297,24 @@ def every_row() -> list[Api]:
 def answered_on(listener: str, release: Release | None = None) -> list[Api]:
     """The rows that a kind of listener answers, in the order of the keys; with the versions of another release."""
     rows = ROWS if listener == BROKER_LISTENER else sorted(ROWS + CONTROLLER_ROWS)
-    answered = (row for row in rows if listener in row.listeners)
-    return list(answered) if release is None else [row for each in answered for row in _in(release, each)]
+    answered = [row for row in rows if listener in row.listeners]
+    if release is None:
+        return answered
+    answered += [row for row in NEWER_ROWS if row.name in release.apis and listener in row.listeners]
+    return [row for each in answered for row in _in(release, each)]
 
 
 def _in(release: Release, row: Api) -> list[Api]:
-    """The row with the versions that the release has too; nothing if it has none of them."""
+    """The row with the versions of the release; none if it does not have the API."""
     if row.name not in release.apis:
         return [row]
     found = release.apis[row.name]
     if found is None:
         return []
-    low, high = max(row.min_version, found[0]), min(row.max_version, found[1])
-    if low > high:
-        return []
-    first = None if row.advertised_min is None else max(row.advertised_min, found[0])
-    return [row._replace(min_version=low, max_version=high, advertised_min=first)]
+    # The versions that Kafka 4.0 removed are not offered.
+    first, low, high = max(found[0], row.advertised_min or 0), max(found[1], row.min_version), found[2]
+    advertised = None if row.advertised_min is None else first
+    return [row._replace(min_version=low, max_version=high, advertised_min=advertised)]
 
 
 def module_name(row: Api) -> str:
@@ -325,10 +340,11 @@ def unsupported_answer(row: Api) -> object:
     return modules[handler(row).__module__].unsupported(row)
 
 
-def by_key(key: int) -> Api | None:
-    """The row of an API key that some listener answers; None for any other key."""
-    for rows in (ROWS, CONTROLLER_ROWS):
+def by_key(key: int, release: Release | None = None) -> Api | None:
+    """The row of an API key that some listener answers, with the versions of another release; None for any other
+    key."""
+    for rows in (ROWS, CONTROLLER_ROWS, NEWER_ROWS):
         for row in rows:
             if row.key == key:
-                return row
+                return row if release is None else next(iter(_in(release, row)), None)
     return None

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, versions 0 to 5.
+"""TxnOffsetCommit, versions 0 to 5, with Kafka 4.4 to 6.
 
 Commits the offsets of a group in a producer's transaction (KIP-98). They take effect with the transaction's marker in
 the group's partition of `__consumer_offsets`. Topics and partitions that do not exist, and those that the caller may
@@ -8,7 +8,8 @@ is no longer in the group is fenced (KIP-447).
 The first commit of a transaction in a partition waits for the word of the transaction coordinator, as in Produce. Up to
 version 4 the coordinator says whether the producer has added the group to its transaction; from 5 it adds the group
 (KIP-890). TRANSACTION_ABORTABLE is told from version 4, INVALID_TXN_STATE before. Versions 0 and 1 are told
-COORDINATOR_NOT_AVAILABLE instead of COORDINATOR_LOAD_IN_PROGRESS.
+COORDINATOR_NOT_AVAILABLE instead of COORDINATOR_LOAD_IN_PROGRESS. Version 6 names topics by id, and tells
+GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH where older ones tell ILLEGAL_GENERATION (KIP-1319).
 
 Gaps: none.
 """
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pykafkad.log.producers import Verification
 
     Row = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+    Key = tuple[str, bytes]
     Place = tuple[str, int]
 
 
@@ -45,6 +47,7 @@ _Answer = messages.TxnOffsetCommitResponse
 _ABORTABLE_SINCE = 4
 _ADDS_GROUP_SINCE = 5
 _LOADING_SINCE = 2
+_IDS_SINCE = 6
 
 # Error of the log or of the transaction coordinator: what the client is told.
 _TOLD = {
@@ -64,10 +67,10 @@ def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[
         return pending_offsets.refused(request, _WRITE_TRANSACTIONAL_ID.error)
     if not may(ctx, _READ_GROUP, request.group_id):
         return pending_offsets.refused(request, _READ_GROUP.error)
-    refused: dict[str, Row] = {}
+    refused: dict[Key, Row] = {}
     present = []
     for topic in request.topics:
-        code = refusal(ctx, _READ_TOPIC, topic.name)
+        code = _name(ctx, topic) or refusal(ctx, _READ_TOPIC, topic.name)
         here: list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = []
         missing: list[messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = []
         for each in topic.partitions:
@@ -76,7 +79,10 @@ def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[
                 here if not code and ctx.metadata.partition(topic.name, each.partition_index) is not None else missing
             ).append(each)
         if missing:
-            row = refused.setdefault(topic.name, _Answer.TxnOffsetCommitResponseTopic(name=topic.name))
+            row = refused.setdefault(
+                (topic.name, topic.topic_id),
+                _Answer.TxnOffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id),
+            )
             row.partitions += [
                 _Answer.TxnOffsetCommitResponsePartition(
                     partition_index=each.partition_index, error_code=code or errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -93,6 +99,17 @@ def handle(ctx: Context, request: messages.TxnOffsetCommitRequest) -> Generator[
     return DEFERRED
 
 
+def _name(ctx: Context, topic: messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic) -> int:
+    """Name a topic that the request names by its id. The error code of an id that is unknown, or NONE."""
+    if ctx.version < _IDS_SINCE:
+        return errors.NONE
+    known = ctx.metadata.topic_by_id(topic.topic_id)
+    if known is None:
+        return errors.UNKNOWN_TOPIC_ID
+    topic.name = known.name
+    return errors.NONE
+
+
 class _Commit:
     """One request while the transaction coordinator is asked."""
 
@@ -101,7 +118,7 @@ class _Commit:
     _log: PartitionLog
     _verification: Verification | str | None
 
-    def __init__(self, ctx: Context, request: messages.TxnOffsetCommitRequest, refused: dict[str, Row]) -> None:
+    def __init__(self, ctx: Context, request: messages.TxnOffsetCommitRequest, refused: dict[Key, Row]) -> None:
         self._ctx = ctx
         self._request = request
         composite = ctx.groups.composite_reply(lambda answers: self._merged(refused, answers[0]), ctx.token)
@@ -175,7 +192,7 @@ class _Commit:
         if error_code:
             self._refuse(error_code)
         else:
-            ctx.groups.submit(request.group_id, TxnOffsetCommit(self._part, request))
+            ctx.groups.submit(request.group_id, TxnOffsetCommit(self._part, request, ctx.version >= _IDS_SINCE))
 
     def _refuse(self, code: int) -> None:
         code = _TOLD.get(code, code)
@@ -187,9 +204,13 @@ class _Commit:
         token.deliver(pending_offsets.refused(self._request, code))
 
     @staticmethod
-    def _merged(refused: dict[str, Row], answer: messages.TxnOffsetCommitResponse) -> messages.TxnOffsetCommitResponse:
+    def _merged(refused: dict[Key, Row], answer: messages.TxnOffsetCommitResponse) -> messages.TxnOffsetCommitResponse:
         """One answer of the rows that were refused here and those of the coordinators, each topic once."""
+        others = []
         for row in answer.topics:
-            if row.name in refused:
-                refused[row.name].partitions += row.partitions
-        return _Answer(topics=[*refused.values(), *(row for row in answer.topics if row.name not in refused)])
+            same = refused.get((row.name, row.topic_id))
+            if same is None:
+                others.append(row)
+            else:
+                same.partitions += row.partitions
+        return _Answer(topics=[*refused.values(), *others])

@@ -37,7 +37,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "results_by_topic_v3_and_below=v3_and_below_topics name / results_by_partition=partitions partition_index=",
     ),
     "WriteTxnMarkers": ("markers producer_id / topics name / partitions=partition_indexes partition_index=",),
-    "TxnOffsetCommit": ("topics name / partitions partition_index",),
+    "TxnOffsetCommit": ("topics name topic_id / partitions partition_index",),
     "CreateAcls": ("results=creations",),
     "DeleteAcls": ("filter_results=filters",),
     "DescribeConfigs": ("results=resources resource_type resource_name",),

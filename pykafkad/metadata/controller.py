@@ -164,6 +164,10 @@ class Controller:
         return [*registrations.fence(self.image, self.settings, broker.id)]
 
     def _unregister_broker(self, event: events.UnregisterBroker) -> Effects:
+        if event.is_controller:
+            from pykafkad.metadata import controller_registrations
+
+            return controller_registrations.unregister(self.image, self.node_id, event)
         response = messages.UnregisterBrokerResponse
         if event.broker_id not in self.image.brokers:
             text = f"Broker ID {event.broker_id} is not currently registered"

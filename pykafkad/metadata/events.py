@@ -377,13 +377,14 @@ class UpdateFeatures:
 
 
 class UnregisterBroker:
-    """Remove a broker from the cluster."""
+    """Remove a broker from the cluster; with `is_controller` the controller with that id."""
 
-    __slots__ = ("broker_id", "token")
+    __slots__ = ("broker_id", "is_controller", "token")
 
-    def __init__(self, token: object, broker_id: int) -> None:
+    def __init__(self, token: object, broker_id: int, is_controller: bool = False) -> None:
         self.token = token
         self.broker_id = broker_id
+        self.is_controller = is_controller
 
 
 class CreateAcls:

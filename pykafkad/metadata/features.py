@@ -45,17 +45,19 @@ SUPPORTED = {
 }
 
 # Levels of metadata.version that changed records. A cluster cannot downgrade below them.
-RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30)
-LATEST_LEVEL = RECORD_CHANGES[-1]
+RECORD_CHANGES = (7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
+# The level of a new cluster of 4.3. The levels after it are of 4.4.
+LATEST_LEVEL = 30
 
 # The first levels of metadata.version with SCRAM credentials, transactions, delegation tokens, controller
-# registrations, eligible leader replicas, and cordoned directories.
+# registrations, eligible leader replicas, cordoned directories, and unregistered controllers.
 SCRAM_SINCE = 11
 TRANSACTIONS_SINCE = 13
 TOKENS_SINCE = 14
 CONTROLLERS_SINCE = 15
 ELR_SINCE = 23
 CORDONED_SINCE = 30
+UNREGISTRATION_SINCE = 33
 
 # Name: level in a new cluster, in the order of Kafka's bootstrap records.
 BOOTSTRAP = {

@@ -334,6 +334,11 @@ def _register_controller(image: Image, record: messages.RegisterControllerRecord
     image.delta.others["controllers"] = None
 
 
+def _unregister_controller(image: Image, record: messages.UnregisterControllerRecord) -> None:
+    image.controllers.pop(record.controller_id, None)
+    image.delta.others["controllers"] = None
+
+
 def _feature_level(image: Image, record: messages.FeatureLevelRecord) -> None:
     if record.name == features.KRAFT_VERSION:
         # This level is in control records. Some logs have it here too; Kafka ignores it (KAFKA-18979).
@@ -451,6 +456,7 @@ _APPLY: dict[str, Callable[[Image, Any], None]] = {
     "FenceBrokerRecord": _fence_broker,
     "UnfenceBrokerRecord": _unfence_broker,
     "RegisterControllerRecord": _register_controller,
+    "UnregisterControllerRecord": _unregister_controller,
     "FeatureLevelRecord": _feature_level,
     "ProducerIdsRecord": _producer_ids,
     "ClientQuotaRecord": _client_quota,

@@ -3,8 +3,8 @@
 A data record has no key. Its value is `uvarint frame version (1), uvarint type, uvarint version, flexible body` without
 anything after it. A control record (leader change, voters and so on) has the key `int16 version 0, int16 type`; its
 value is the body alone. The tables `RECORDS` and `CONTROL_RECORDS` have one row per type of Apache Kafka 4.3
-(metadata.version 30). For a cluster at an older level, `at_level` drops newer records and fields, and `encode` writes
-older versions."""
+(metadata.version 30) and, with a later level of metadata.version, of 4.4. For a cluster at an older level, `at_level`
+drops newer records and fields, and `encode` writes older versions."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ RECORDS = {
     26: ("RemoveDelegationTokenRecord", 0),
     27: ("RegisterControllerRecord", 0),
     28: ("ClearElrRecord", 0),
+    29: ("UnregisterControllerRecord", 0),
 }
 
 # Records that older levels of metadata.version write in older versions, as pairs of the first level and the version
@@ -283,7 +284,7 @@ def _decoder_in(table: dict[int, tuple[str, int]], number: int, version: int) ->
     if number not in table:
         return None
     cls = messages.stored_class(table[number][0])
-    if version not in messages.valid_versions(cls):
+    if version not in messages.known_versions(cls):
         return None
     return messages.decoder(cls, version)
 

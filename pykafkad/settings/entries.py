@@ -141,7 +141,7 @@ def _describe(scope: str, settings: Settings, overrides: Mapping[str, str]) -> l
         if row.internal and text is None:
             continue
         synonyms = []
-        if scope == GROUP and (not row.broker_settings or settings.release is not None):
+        if scope == GROUP and (not row.broker_settings or (settings.release is not None and settings.release.is_older)):
             # Before Kafka 4.3 a group's defaults do not say which settings of the broker they are.
             synonyms = [(row.name, _inherited_text(settings, row), DEFAULT_CONFIG)]
         elif row.broker_settings:

@@ -3,15 +3,17 @@
 The facts stand in `releases/<name>.txt`, one line for each difference from 4.3.1, as that release's own broker shows
 them (ApiVersions, DescribeConfigs):
 
-    api      NAME  LOW-HIGH             the versions that it answers
+    api      NAME  LOW-HIGH             the versions that it answers; LOW/FIRST-HIGH if those below FIRST are only
+                                        advertised
     feature  NAME  LOW-HIGH@LEVEL       the levels that it supports, and that of a new cluster
+    answer   API.FIELD  NUMBER          what it answers in a field in which 4.3.1 answers nothing
     SCOPE    NAME  DEFAULT;TYPE;APPLIES a setting; an empty part is as in 4.3.1, `none` is no default; a setting of
-                                        topics that 4.3.1 lacks has the broker's setting in the place of APPLIES
+                                        topics or groups that 4.3.1 lacks has the broker's setting in place of APPLIES
 
 `-` in the last column: the release has no such API, feature or setting. A feature is listed whether it differs or not.
 
-A release can only be narrower than what is served here. Versions of APIs that Kafka 4.0 removed are not offered for
-an older release, and a setting that 4.3.1 no longer has is shown and has no effect.
+A setting that 4.3.1 does not have is shown and has no effect. What a release has and 4.3.1 has not is offered only when
+that release is acted as: the versions of APIs that Kafka 4.0 removed, and the APIs and versions of a later release.
 """
 
 from __future__ import annotations
@@ -26,21 +28,24 @@ if TYPE_CHECKING:
 
 _ABSENT = "-"
 _NONE = "none"
-_HELP = "A setting of an older release of Kafka; it has no effect."
+_LEVEL_OF_4_3 = 30
+_HELP = "A setting of another release of Kafka; it has no effect."
 
 
 class Release:
     """What one release offers.
 
-    `apis` maps the name of an API that differs to its (lowest, highest) version, or to None if the release has no such
-    API. `features` maps each feature to its (lowest, highest) level, `new_cluster` to the level in a new cluster
-    (without those that are at 0). `rows` has its settings: by scope, name to row.
+    `apis` maps the name of an API that differs to its (lowest advertised, lowest answered, highest) version, or to None
+    if the release has no such API. `features` maps each feature to its (lowest, highest) level,
+    `new_cluster` to the level in a new cluster (without those that are at 0). `answers` maps `API.field` to its number.
+    `rows` has its settings: by scope, name to row.
     """
 
-    __slots__ = ("apis", "features", "new_cluster", "rows")
+    __slots__ = ("answers", "apis", "features", "new_cluster", "rows")
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self.apis: dict[str, tuple[int, int] | None] = {}
+        self.apis: dict[str, tuple[int, int, int] | None] = {}
+        self.answers: dict[str, int] = {}
         self.features: dict[str, tuple[int, int]] = {}
         self.new_cluster: dict[str, int] = {}
         self.rows: dict[str, dict[str, Row]] = {scope: dict(ROWS[scope]) for scope in SCOPES}
@@ -49,11 +54,18 @@ class Release:
                 continue
             kind, subject, fact = line.split()
             if kind == "api":
-                self.apis[subject] = None if fact == _ABSENT else _range(fact)
+                self.apis[subject] = None if fact == _ABSENT else _versions(fact)
+            elif kind == "answer":
+                self.answers[subject] = int(fact)
             elif kind == "feature":
                 self._add_feature(subject, fact)
             else:
                 self._change_setting(kind, subject, fact)
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the release is older than 4.3, which brought level 30 of metadata.version."""
+        return self.features["metadata.version"][1] < _LEVEL_OF_4_3
 
     def _add_feature(self, name: str, fact: str) -> None:
         if fact != _ABSENT:
@@ -94,6 +106,12 @@ def of(name: str) -> Release:
 
 
 _read: dict[str, Release] = {}
+
+
+def _versions(text: str) -> tuple[int, int, int]:
+    advertised, _, answered = text.rpartition("/")
+    low, high = _range(answered)
+    return int(advertised or low), low, high
 
 
 def _range(text: str) -> tuple[int, int]:

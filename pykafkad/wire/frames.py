@@ -81,7 +81,7 @@ def _skip_tags(view: memoryview, position: int, limit: int) -> int:
 
 def flexible_versions() -> dict[int, int]:
     """Maps each API key that has flexible versions to the first of them."""
-    return {key: first for key, _, _, first in messages.all_apis() if first is not None}
+    return {key: first for key, _, _, first in messages.all_known_apis() if first is not None}
 
 
 def response_is_tagged(api_key: int, api_version: int, flexible_from: dict[int, int]) -> bool:

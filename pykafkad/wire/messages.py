@@ -225,9 +225,15 @@ def schema(cls: type) -> notation.Message:
 
 
 def valid_versions(cls: type) -> range:
-    """The versions of a message, as a range."""
+    """The versions of a message in Kafka 4.3.1, as a range; it is empty for a message of another release."""
     message = schema(cls)
     return range(message.first, message.last + 1)
+
+
+def known_versions(cls: type) -> range:
+    """The versions of a message in all releases that `pykafkad.act.as` names, as a range."""
+    message = schema(cls)
+    return range(message.oldest, message.newest + 1)
 
 
 def flexible_from(cls: type) -> int | None:
@@ -267,8 +273,8 @@ def incremental(cls: type, version: int, direction: str) -> Callable:
 
 def _compile(cls: type, version: int, direction: str, *, incremental: bool = False) -> Callable:
     message = schema(cls)
-    if not message.first <= version <= message.last:
-        raise ProtocolError(f"{message.name} has versions {message.first}-{message.last}, not {version}")
+    if not message.oldest <= version <= message.newest:
+        raise ProtocolError(f"{message.name} has versions {message.oldest}-{message.newest}, not {version}")
     function = compiler.build(direction, message, version, *_registry.parts[cls], incremental=incremental)
     _registry.functions[cls, version, f"{direction} incremental" if incremental else direction] = function
     return function
@@ -340,17 +346,27 @@ def record_type(cls: type) -> int:
 
 
 def all_apis() -> list[tuple[int, str, range, int | None]]:
-    """Every API that has a schema: (key, name, request versions, first flexible version), by key."""
+    """Every API of Kafka 4.3.1 that has a schema: (key, name, request versions, first flexible version), by key."""
+    return [row for row in all_known_apis() if row[2]]
+
+
+def all_known_apis() -> list[tuple[int, str, range, int | None]]:
+    """The rows of `all_apis`, and those of other releases with an empty range."""
     rows = []
     for key, file in sorted(_registry.apis().values()):
         words = next(line for line in _registry.text(file).split("\n") if line.startswith("api ")).split()
-        first, _, last = words[4].partition("-")
-        flexible = None if words[6] == "none" else int(words[6].rstrip("+"))
+        first, _, last = ("0", "", "-1") if words[4] == "none" else words[4].partition("-")
+        flexible = None if words[-1] == "none" else int(words[-1].rstrip("+"))
         rows.append((key, words[2], range(int(first), int(last or first) + 1), flexible))
     return rows
 
 
 def all_names() -> list[str]:
-    """The names of all messages: APIs by key, then the internal logs and the rest."""
+    """The names of all messages of Kafka 4.3.1: APIs by key, then the internal logs and the rest."""
+    return [name for name in all_known_names() if valid_versions(stored_class(name))]
+
+
+def all_known_names() -> list[str]:
+    """The names of `all_names`, and those of other releases."""
     files = [file for _, file in sorted(_registry.apis().values())] + list(COLLECTIONS)
     return [name for file in files for name in notation.headers(_registry.text(file))]

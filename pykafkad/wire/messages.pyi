@@ -28,6 +28,7 @@ class Struct:
 
 def schema(cls: type[Struct]) -> Message: ...
 def valid_versions(cls: type[Struct]) -> range: ...
+def known_versions(cls: type[Struct]) -> range: ...
 def flexible_from(cls: type[Struct]) -> int | None: ...
 def decoder(cls: type[S], version: int) -> Callable[[Buffer, int], tuple[S, int]]: ...
 def encoder(cls: type[S], version: int) -> Callable[[S, Chunks], None]: ...
@@ -40,11 +41,13 @@ def stored_class(name: str) -> type[Struct]: ...
 def stored_types(file: str) -> dict[int, dict[str, type[Struct]]]: ...
 def record_type(cls: type[Struct]) -> int: ...
 def all_apis() -> list[tuple[int, str, range, int | None]]: ...
+def all_known_apis() -> list[tuple[int, str, range, int | None]]: ...
 def all_names() -> list[str]: ...
+def all_known_names() -> list[str]: ...
 
-class ProduceRequest(Struct):  # key 0, versions 3-13, flexible from 9
+class ProduceRequest(Struct):  # key 0, versions 0-13, flexible from 9
     class TopicProduceData(Struct):
-        name: str = ...  # 3-12
+        name: str = ...  # 0-12
         topic_id: bytes = ...  # uuid, 13+
         partition_data: list[ProduceRequest.PartitionProduceData] = ...
 
@@ -52,14 +55,14 @@ class ProduceRequest(Struct):  # key 0, versions 3-13, flexible from 9
         index: int = ...  # int32
         records: Buffer | FileSlice | None = ...  # records, = None
 
-    transactional_id: str | None = ...  # = None
+    transactional_id: str | None = ...  # 3+, = None
     acks: int = ...  # int16
     timeout_ms: int = ...  # int32
     topic_data: list[ProduceRequest.TopicProduceData] = ...
 
-class ProduceResponse(Struct):  # key 0, versions 3-13, flexible from 9
+class ProduceResponse(Struct):  # key 0, versions 0-13, flexible from 9
     class TopicProduceResponse(Struct):
-        name: str = ...  # 3-12
+        name: str = ...  # 0-12
         topic_id: bytes = ...  # uuid, 13+
         partition_responses: list[ProduceResponse.PartitionProduceResponse] = ...
 
@@ -67,7 +70,7 @@ class ProduceResponse(Struct):  # key 0, versions 3-13, flexible from 9
         index: int = ...  # int32
         error_code: int = ...  # int16
         base_offset: int = ...  # int64
-        log_append_time_ms: int = ...  # int64, = -1
+        log_append_time_ms: int = ...  # int64, 2+, = -1
         log_start_offset: int = ...  # int64, 5+, = -1
         record_errors: list[ProduceResponse.BatchIndexAndErrorMessage] = ...  # 8+
         error_message: str | None = ...  # 8+, = None
@@ -88,16 +91,16 @@ class ProduceResponse(Struct):  # key 0, versions 3-13, flexible from 9
         rack: str | None = ...  # = None
 
     responses: list[ProduceResponse.TopicProduceResponse] = ...
-    throttle_time_ms: int = ...  # int32
+    throttle_time_ms: int = ...  # int32, 1+
     node_endpoints: list[ProduceResponse.NodeEndpoint] = ...  # 10+, tag 0
 
-class FetchRequest(Struct):  # key 1, versions 4-18, flexible from 12
+class FetchRequest(Struct):  # key 1, versions 0-18, flexible from 12
     class ReplicaState(Struct):
         replica_id: int = ...  # int32, = -1
         replica_epoch: int = ...  # int64, = -1
 
     class FetchTopic(Struct):
-        topic: str = ...  # 4-12
+        topic: str = ...  # 0-12
         topic_id: bytes = ...  # uuid, 13+
         partitions: list[FetchRequest.FetchPartition] = ...
 
@@ -117,21 +120,21 @@ class FetchRequest(Struct):  # key 1, versions 4-18, flexible from 12
         partitions: list[int] = ...  # int32
 
     cluster_id: str | None = ...  # 12+, tag 0, = None
-    replica_id: int = ...  # int32, 4-14, = -1
+    replica_id: int = ...  # int32, 0-14, = -1
     replica_state: FetchRequest.ReplicaState = ...  # 15+, tag 1
     max_wait_ms: int = ...  # int32
     min_bytes: int = ...  # int32
-    max_bytes: int = ...  # int32, = 2147483647
-    isolation_level: int = ...  # int8
+    max_bytes: int = ...  # int32, 3+, = 2147483647
+    isolation_level: int = ...  # int8, 4+
     session_id: int = ...  # int32, 7+
     session_epoch: int = ...  # int32, 7+, = -1
     topics: list[FetchRequest.FetchTopic] = ...
     forgotten_topics_data: list[FetchRequest.ForgottenTopic] = ...  # 7+
     rack_id: str = ...  # 11+
 
-class FetchResponse(Struct):  # key 1, versions 4-18, flexible from 12
+class FetchResponse(Struct):  # key 1, versions 0-18, flexible from 12
     class FetchableTopicResponse(Struct):
-        topic: str = ...  # 4-12
+        topic: str = ...  # 0-12
         topic_id: bytes = ...  # uuid, 13+
         partitions: list[FetchResponse.PartitionData] = ...
 
@@ -139,12 +142,12 @@ class FetchResponse(Struct):  # key 1, versions 4-18, flexible from 12
         partition_index: int = ...  # int32
         error_code: int = ...  # int16
         high_watermark: int = ...  # int64
-        last_stable_offset: int = ...  # int64, = -1
+        last_stable_offset: int = ...  # int64, 4+, = -1
         log_start_offset: int = ...  # int64, 5+, = -1
         diverging_epoch: FetchResponse.EpochEndOffset = ...  # 12+, tag 0
         current_leader: FetchResponse.LeaderIdAndEpoch = ...  # 12+, tag 1
         snapshot_id: FetchResponse.SnapshotId = ...  # 12+, tag 2
-        aborted_transactions: list[FetchResponse.AbortedTransaction] | None = ...  # = []
+        aborted_transactions: list[FetchResponse.AbortedTransaction] | None = ...  # 4+, = []
         preferred_read_replica: int = ...  # int32, 11+, = -1
         records: Buffer | FileSlice | None = ...  # records, = None
 
@@ -170,13 +173,13 @@ class FetchResponse(Struct):  # key 1, versions 4-18, flexible from 12
         port: int = ...  # int32
         rack: str | None = ...  # = None
 
-    throttle_time_ms: int = ...  # int32
+    throttle_time_ms: int = ...  # int32, 1+
     error_code: int = ...  # int16, 7+
     session_id: int = ...  # int32, 7+
     responses: list[FetchResponse.FetchableTopicResponse] = ...
     node_endpoints: list[FetchResponse.NodeEndpoint] = ...  # 16+, tag 0
 
-class ListOffsetsRequest(Struct):  # key 2, versions 1-11, flexible from 6
+class ListOffsetsRequest(Struct):  # key 2, versions 0-11, flexible from 6
     class ListOffsetsTopic(Struct):
         name: str = ...
         partitions: list[ListOffsetsRequest.ListOffsetsPartition] = ...
@@ -185,13 +188,14 @@ class ListOffsetsRequest(Struct):  # key 2, versions 1-11, flexible from 6
         partition_index: int = ...  # int32
         current_leader_epoch: int = ...  # int32, 4+, = -1
         timestamp: int = ...  # int64
+        max_num_offsets: int = ...  # int32, 0-0, = 1
 
     replica_id: int = ...  # int32
     isolation_level: int = ...  # int8, 2+
     topics: list[ListOffsetsRequest.ListOffsetsTopic] = ...
     timeout_ms: int = ...  # int32, 10+
 
-class ListOffsetsResponse(Struct):  # key 2, versions 1-11, flexible from 6
+class ListOffsetsResponse(Struct):  # key 2, versions 0-11, flexible from 6
     class ListOffsetsTopicResponse(Struct):
         name: str = ...
         partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = ...
@@ -199,8 +203,9 @@ class ListOffsetsResponse(Struct):  # key 2, versions 1-11, flexible from 6
     class ListOffsetsPartitionResponse(Struct):
         partition_index: int = ...  # int32
         error_code: int = ...  # int16
-        timestamp: int = ...  # int64, = -1
-        offset: int = ...  # int64, = -1
+        old_style_offsets: list[int] = ...  # int64, 0-0
+        timestamp: int = ...  # int64, 1+, = -1
+        offset: int = ...  # int64, 1+, = -1
         leader_epoch: int = ...  # int32, 4+, = -1
 
     throttle_time_ms: int = ...  # int32, 2+
@@ -248,9 +253,9 @@ class MetadataResponse(Struct):  # key 3, versions 0-13, flexible from 9
     cluster_authorized_operations: int = ...  # int32, 8-10, = -2147483648
     error_code: int = ...  # int16, 13+
 
-class OffsetCommitRequest(Struct):  # key 8, versions 2-10, flexible from 8
+class OffsetCommitRequest(Struct):  # key 8, versions 0-10, flexible from 8
     class OffsetCommitRequestTopic(Struct):
-        name: str = ...  # 2-9
+        name: str = ...  # 0-9
         topic_id: bytes = ...  # uuid, 10+
         partitions: list[OffsetCommitRequest.OffsetCommitRequestPartition] = ...
 
@@ -258,18 +263,19 @@ class OffsetCommitRequest(Struct):  # key 8, versions 2-10, flexible from 8
         partition_index: int = ...  # int32
         committed_offset: int = ...  # int64
         committed_leader_epoch: int = ...  # int32, 6+, = -1
+        commit_timestamp: int = ...  # int64, 1-1, = -1
         committed_metadata: str | None = ...  # = ''
 
     group_id: str = ...
-    generation_id_or_member_epoch: int = ...  # int32, = -1
-    member_id: str = ...
+    generation_id_or_member_epoch: int = ...  # int32, 1+, = -1
+    member_id: str = ...  # 1+
     group_instance_id: str | None = ...  # 7+, = None
     retention_time_ms: int = ...  # int64, 2-4, = -1
     topics: list[OffsetCommitRequest.OffsetCommitRequestTopic] = ...
 
-class OffsetCommitResponse(Struct):  # key 8, versions 2-10, flexible from 8
+class OffsetCommitResponse(Struct):  # key 8, versions 0-10, flexible from 8
     class OffsetCommitResponseTopic(Struct):
-        name: str = ...  # 2-9
+        name: str = ...  # 0-9
         topic_id: bytes = ...  # uuid, 10+
         partitions: list[OffsetCommitResponse.OffsetCommitResponsePartition] = ...
 
@@ -280,7 +286,7 @@ class OffsetCommitResponse(Struct):  # key 8, versions 2-10, flexible from 8
     throttle_time_ms: int = ...  # int32, 3+
     topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = ...
 
-class OffsetFetchRequest(Struct):  # key 9, versions 1-10, flexible from 6
+class OffsetFetchRequest(Struct):  # key 9, versions 0-10, flexible from 6
     class OffsetFetchRequestTopic(Struct):
         name: str = ...
         partition_indexes: list[int] = ...  # int32
@@ -296,12 +302,12 @@ class OffsetFetchRequest(Struct):  # key 9, versions 1-10, flexible from 6
         topic_id: bytes = ...  # uuid, 10+
         partition_indexes: list[int] = ...  # int32
 
-    group_id: str = ...  # 1-7
-    topics: list[OffsetFetchRequest.OffsetFetchRequestTopic] | None = ...  # 1-7, = []
+    group_id: str = ...  # 0-7
+    topics: list[OffsetFetchRequest.OffsetFetchRequestTopic] | None = ...  # 0-7, = []
     groups: list[OffsetFetchRequest.OffsetFetchRequestGroup] = ...  # 8+
     require_stable: bool = ...  # 7+
 
-class OffsetFetchResponse(Struct):  # key 9, versions 1-10, flexible from 6
+class OffsetFetchResponse(Struct):  # key 9, versions 0-10, flexible from 6
     class OffsetFetchResponseTopic(Struct):
         name: str = ...
         partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition] = ...
@@ -331,7 +337,7 @@ class OffsetFetchResponse(Struct):  # key 9, versions 1-10, flexible from 6
         error_code: int = ...  # int16
 
     throttle_time_ms: int = ...  # int32, 3+
-    topics: list[OffsetFetchResponse.OffsetFetchResponseTopic] = ...  # 1-7
+    topics: list[OffsetFetchResponse.OffsetFetchResponseTopic] = ...  # 0-7
     error_code: int = ...  # int16, 2-7
     groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = ...  # 8+
 
@@ -485,11 +491,13 @@ class SaslHandshakeResponse(Struct):  # key 17, versions 0-1, never flexible
     error_code: int = ...  # int16
     mechanisms: list[str] = ...
 
-class ApiVersionsRequest(Struct):  # key 18, versions 0-4, flexible from 3
+class ApiVersionsRequest(Struct):  # key 18, versions 0-5, flexible from 3
     client_software_name: str = ...  # 3+
     client_software_version: str = ...  # 3+
+    cluster_id: str | None = ...  # 5+, = None
+    node_id: int = ...  # int32, 5+, = -1
 
-class ApiVersionsResponse(Struct):  # key 18, versions 0-4, flexible from 3
+class ApiVersionsResponse(Struct):  # key 18, versions 0-5, flexible from 3
     class ApiVersion(Struct):
         api_key: int = ...  # int16
         min_version: int = ...  # int16
@@ -513,7 +521,7 @@ class ApiVersionsResponse(Struct):  # key 18, versions 0-4, flexible from 3
     finalized_features: list[ApiVersionsResponse.FinalizedFeatureKey] = ...  # 3+, tag 2
     zk_migration_ready: bool = ...  # 3+, tag 3
 
-class CreateTopicsRequest(Struct):  # key 19, versions 2-7, flexible from 5
+class CreateTopicsRequest(Struct):  # key 19, versions 0-7, flexible from 5
     class CreatableTopic(Struct):
         name: str = ...
         num_partitions: int = ...  # int32
@@ -531,14 +539,14 @@ class CreateTopicsRequest(Struct):  # key 19, versions 2-7, flexible from 5
 
     topics: list[CreateTopicsRequest.CreatableTopic] = ...
     timeout_ms: int = ...  # int32, = 60000
-    validate_only: bool = ...
+    validate_only: bool = ...  # 1+
 
-class CreateTopicsResponse(Struct):  # key 19, versions 2-7, flexible from 5
+class CreateTopicsResponse(Struct):  # key 19, versions 0-7, flexible from 5
     class CreatableTopicResult(Struct):
         name: str = ...
         topic_id: bytes = ...  # uuid, 7+
         error_code: int = ...  # int16
-        error_message: str | None = ...  # = ''
+        error_message: str | None = ...  # 1+, = ''
         topic_config_error_code: int = ...  # int16, 5+, tag 0
         num_partitions: int = ...  # int32, 5+, = -1
         replication_factor: int = ...  # int16, 5+, = -1
@@ -551,26 +559,26 @@ class CreateTopicsResponse(Struct):  # key 19, versions 2-7, flexible from 5
         config_source: int = ...  # int8, = -1
         is_sensitive: bool = ...
 
-    throttle_time_ms: int = ...  # int32
+    throttle_time_ms: int = ...  # int32, 2+
     topics: list[CreateTopicsResponse.CreatableTopicResult] = ...
 
-class DeleteTopicsRequest(Struct):  # key 20, versions 1-6, flexible from 4
+class DeleteTopicsRequest(Struct):  # key 20, versions 0-6, flexible from 4
     class DeleteTopicState(Struct):
         name: str | None = ...  # = None
         topic_id: bytes = ...  # uuid
 
     topics: list[DeleteTopicsRequest.DeleteTopicState] = ...  # 6+
-    topic_names: list[str] = ...  # 1-5
+    topic_names: list[str] = ...  # 0-5
     timeout_ms: int = ...  # int32
 
-class DeleteTopicsResponse(Struct):  # key 20, versions 1-6, flexible from 4
+class DeleteTopicsResponse(Struct):  # key 20, versions 0-6, flexible from 4
     class DeletableTopicResult(Struct):
         name: str | None = ...  # = ''
         topic_id: bytes = ...  # uuid, 6+
         error_code: int = ...  # int16
         error_message: str | None = ...  # 5+, = None
 
-    throttle_time_ms: int = ...  # int32
+    throttle_time_ms: int = ...  # int32, 1+
     responses: list[DeleteTopicsResponse.DeletableTopicResult] = ...
 
 class DeleteRecordsRequest(Struct):  # key 21, versions 0-2, flexible from 2
@@ -614,20 +622,20 @@ class InitProducerIdResponse(Struct):  # key 22, versions 0-6, flexible from 2
     ongoing_txn_producer_id: int = ...  # int64, 6+, = -1
     ongoing_txn_producer_epoch: int = ...  # int16, 6+, = -1
 
-class OffsetForLeaderEpochRequest(Struct):  # key 23, versions 2-4, flexible from 4
+class OffsetForLeaderEpochRequest(Struct):  # key 23, versions 0-4, flexible from 4
     class OffsetForLeaderTopic(Struct):
         topic: str = ...
         partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = ...
 
     class OffsetForLeaderPartition(Struct):
         partition: int = ...  # int32
-        current_leader_epoch: int = ...  # int32, = -1
+        current_leader_epoch: int = ...  # int32, 2+, = -1
         leader_epoch: int = ...  # int32
 
     replica_id: int = ...  # int32, 3+, = -2
     topics: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = ...
 
-class OffsetForLeaderEpochResponse(Struct):  # key 23, versions 2-4, flexible from 4
+class OffsetForLeaderEpochResponse(Struct):  # key 23, versions 0-4, flexible from 4
     class OffsetForLeaderTopicResult(Struct):
         topic: str = ...
         partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset] = ...
@@ -635,10 +643,10 @@ class OffsetForLeaderEpochResponse(Struct):  # key 23, versions 2-4, flexible fr
     class EpochEndOffset(Struct):
         error_code: int = ...  # int16
         partition: int = ...  # int32
-        leader_epoch: int = ...  # int32, = -1
+        leader_epoch: int = ...  # int32, 1+, = -1
         end_offset: int = ...  # int64, = -1
 
-    throttle_time_ms: int = ...  # int32
+    throttle_time_ms: int = ...  # int32, 2+
     topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult] = ...
 
 class AddPartitionsToTxnRequest(Struct):  # key 24, versions 0-5, flexible from 3
@@ -699,7 +707,7 @@ class EndTxnResponse(Struct):  # key 26, versions 0-5, flexible from 3
     producer_id: int = ...  # int64, 5+, = -1
     producer_epoch: int = ...  # int16, 5+, = -1
 
-class WriteTxnMarkersRequest(Struct):  # key 27, versions 1-2, flexible from 1
+class WriteTxnMarkersRequest(Struct):  # key 27, versions 0-2, flexible from 1
     class WritableTxnMarker(Struct):
         producer_id: int = ...  # int64
         producer_epoch: int = ...  # int16
@@ -714,7 +722,7 @@ class WriteTxnMarkersRequest(Struct):  # key 27, versions 1-2, flexible from 1
 
     markers: list[WriteTxnMarkersRequest.WritableTxnMarker] = ...
 
-class WriteTxnMarkersResponse(Struct):  # key 27, versions 1-2, flexible from 1
+class WriteTxnMarkersResponse(Struct):  # key 27, versions 0-2, flexible from 1
     class WritableTxnMarkerResult(Struct):
         producer_id: int = ...  # int64
         topics: list[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = ...
@@ -729,9 +737,10 @@ class WriteTxnMarkersResponse(Struct):  # key 27, versions 1-2, flexible from 1
 
     markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = ...
 
-class TxnOffsetCommitRequest(Struct):  # key 28, versions 0-5, flexible from 3
+class TxnOffsetCommitRequest(Struct):  # key 28, versions 0-6, flexible from 3
     class TxnOffsetCommitRequestTopic(Struct):
-        name: str = ...
+        name: str = ...  # 0-5
+        topic_id: bytes = ...  # uuid, 6+
         partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = ...
 
     class TxnOffsetCommitRequestPartition(Struct):
@@ -749,9 +758,10 @@ class TxnOffsetCommitRequest(Struct):  # key 28, versions 0-5, flexible from 3
     group_instance_id: str | None = ...  # 3+, = None
     topics: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = ...
 
-class TxnOffsetCommitResponse(Struct):  # key 28, versions 0-5, flexible from 3
+class TxnOffsetCommitResponse(Struct):  # key 28, versions 0-6, flexible from 3
     class TxnOffsetCommitResponseTopic(Struct):
-        name: str = ...
+        name: str = ...  # 0-5
+        topic_id: bytes = ...  # uuid, 6+
         partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = ...
 
     class TxnOffsetCommitResponsePartition(Struct):
@@ -761,20 +771,20 @@ class TxnOffsetCommitResponse(Struct):  # key 28, versions 0-5, flexible from 3
     throttle_time_ms: int = ...  # int32
     topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = ...
 
-class DescribeAclsRequest(Struct):  # key 29, versions 1-3, flexible from 2
+class DescribeAclsRequest(Struct):  # key 29, versions 0-3, flexible from 2
     resource_type_filter: int = ...  # int8
     resource_name_filter: str | None = ...  # = ''
-    pattern_type_filter: int = ...  # int8, = 3
+    pattern_type_filter: int = ...  # int8, 1+, = 3
     principal_filter: str | None = ...  # = ''
     host_filter: str | None = ...  # = ''
     operation: int = ...  # int8
     permission_type: int = ...  # int8
 
-class DescribeAclsResponse(Struct):  # key 29, versions 1-3, flexible from 2
+class DescribeAclsResponse(Struct):  # key 29, versions 0-3, flexible from 2
     class DescribeAclsResource(Struct):
         resource_type: int = ...  # int8
         resource_name: str = ...
-        pattern_type: int = ...  # int8, = 3
+        pattern_type: int = ...  # int8, 1+, = 3
         acls: list[DescribeAclsResponse.AclDescription] = ...
 
     class AclDescription(Struct):
@@ -788,11 +798,11 @@ class DescribeAclsResponse(Struct):  # key 29, versions 1-3, flexible from 2
     error_message: str | None = ...  # = ''
     resources: list[DescribeAclsResponse.DescribeAclsResource] = ...
 
-class CreateAclsRequest(Struct):  # key 30, versions 1-3, flexible from 2
+class CreateAclsRequest(Struct):  # key 30, versions 0-3, flexible from 2
     class AclCreation(Struct):
         resource_type: int = ...  # int8
         resource_name: str = ...
-        resource_pattern_type: int = ...  # int8, = 3
+        resource_pattern_type: int = ...  # int8, 1+, = 3
         principal: str = ...
         host: str = ...
         operation: int = ...  # int8
@@ -800,7 +810,7 @@ class CreateAclsRequest(Struct):  # key 30, versions 1-3, flexible from 2
 
     creations: list[CreateAclsRequest.AclCreation] = ...
 
-class CreateAclsResponse(Struct):  # key 30, versions 1-3, flexible from 2
+class CreateAclsResponse(Struct):  # key 30, versions 0-3, flexible from 2
     class AclCreationResult(Struct):
         error_code: int = ...  # int16
         error_message: str | None = ...  # = ''
@@ -808,11 +818,11 @@ class CreateAclsResponse(Struct):  # key 30, versions 1-3, flexible from 2
     throttle_time_ms: int = ...  # int32
     results: list[CreateAclsResponse.AclCreationResult] = ...
 
-class DeleteAclsRequest(Struct):  # key 31, versions 1-3, flexible from 2
+class DeleteAclsRequest(Struct):  # key 31, versions 0-3, flexible from 2
     class DeleteAclsFilter(Struct):
         resource_type_filter: int = ...  # int8
         resource_name_filter: str | None = ...  # = ''
-        pattern_type_filter: int = ...  # int8, = 3
+        pattern_type_filter: int = ...  # int8, 1+, = 3
         principal_filter: str | None = ...  # = ''
         host_filter: str | None = ...  # = ''
         operation: int = ...  # int8
@@ -820,7 +830,7 @@ class DeleteAclsRequest(Struct):  # key 31, versions 1-3, flexible from 2
 
     filters: list[DeleteAclsRequest.DeleteAclsFilter] = ...
 
-class DeleteAclsResponse(Struct):  # key 31, versions 1-3, flexible from 2
+class DeleteAclsResponse(Struct):  # key 31, versions 0-3, flexible from 2
     class DeleteAclsFilterResult(Struct):
         error_code: int = ...  # int16
         error_message: str | None = ...  # = ''
@@ -831,7 +841,7 @@ class DeleteAclsResponse(Struct):  # key 31, versions 1-3, flexible from 2
         error_message: str | None = ...  # = ''
         resource_type: int = ...  # int8
         resource_name: str = ...
-        pattern_type: int = ...  # int8, = 3
+        pattern_type: int = ...  # int8, 1+, = 3
         principal: str = ...
         host: str = ...
         operation: int = ...  # int8
@@ -840,17 +850,17 @@ class DeleteAclsResponse(Struct):  # key 31, versions 1-3, flexible from 2
     throttle_time_ms: int = ...  # int32
     filter_results: list[DeleteAclsResponse.DeleteAclsFilterResult] = ...
 
-class DescribeConfigsRequest(Struct):  # key 32, versions 1-4, flexible from 4
+class DescribeConfigsRequest(Struct):  # key 32, versions 0-4, flexible from 4
     class DescribeConfigsResource(Struct):
         resource_type: int = ...  # int8
         resource_name: str = ...
         configuration_keys: list[str] | None = ...  # = []
 
     resources: list[DescribeConfigsRequest.DescribeConfigsResource] = ...
-    include_synonyms: bool = ...
+    include_synonyms: bool = ...  # 1+
     include_documentation: bool = ...  # 3+
 
-class DescribeConfigsResponse(Struct):  # key 32, versions 1-4, flexible from 4
+class DescribeConfigsResponse(Struct):  # key 32, versions 0-4, flexible from 4
     class DescribeConfigsResult(Struct):
         error_code: int = ...  # int16
         error_message: str | None = ...  # = ''
@@ -862,9 +872,10 @@ class DescribeConfigsResponse(Struct):  # key 32, versions 1-4, flexible from 4
         name: str = ...
         value: str | None = ...  # = ''
         read_only: bool = ...
-        config_source: int = ...  # int8, = -1
+        is_default: bool = ...  # 0-0
+        config_source: int = ...  # int8, 1+, = -1
         is_sensitive: bool = ...
-        synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = ...
+        synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = ...  # 1+
         config_type: int = ...  # int8, 3+
         documentation: str | None = ...  # 3+, = ''
 
@@ -899,7 +910,7 @@ class AlterConfigsResponse(Struct):  # key 33, versions 0-2, flexible from 2
     throttle_time_ms: int = ...  # int32
     responses: list[AlterConfigsResponse.AlterConfigsResourceResponse] = ...
 
-class AlterReplicaLogDirsRequest(Struct):  # key 34, versions 1-2, flexible from 2
+class AlterReplicaLogDirsRequest(Struct):  # key 34, versions 0-2, flexible from 2
     class AlterReplicaLogDir(Struct):
         path: str = ...
         topics: list[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic] = ...
@@ -910,7 +921,7 @@ class AlterReplicaLogDirsRequest(Struct):  # key 34, versions 1-2, flexible from
 
     dirs: list[AlterReplicaLogDirsRequest.AlterReplicaLogDir] = ...
 
-class AlterReplicaLogDirsResponse(Struct):  # key 34, versions 1-2, flexible from 2
+class AlterReplicaLogDirsResponse(Struct):  # key 34, versions 0-2, flexible from 2
     class AlterReplicaLogDirTopicResult(Struct):
         topic_name: str = ...
         partitions: list[AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult] = ...
@@ -922,14 +933,14 @@ class AlterReplicaLogDirsResponse(Struct):  # key 34, versions 1-2, flexible fro
     throttle_time_ms: int = ...  # int32
     results: list[AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = ...
 
-class DescribeLogDirsRequest(Struct):  # key 35, versions 1-5, flexible from 2
+class DescribeLogDirsRequest(Struct):  # key 35, versions 0-5, flexible from 2
     class DescribableLogDirTopic(Struct):
         topic: str = ...
         partitions: list[int] = ...  # int32
 
     topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None = ...  # = []
 
-class DescribeLogDirsResponse(Struct):  # key 35, versions 1-5, flexible from 2
+class DescribeLogDirsResponse(Struct):  # key 35, versions 0-5, flexible from 2
     class DescribeLogDirsResult(Struct):
         error_code: int = ...  # int16
         log_dir: str = ...
@@ -983,7 +994,7 @@ class CreatePartitionsResponse(Struct):  # key 37, versions 0-3, flexible from 2
     throttle_time_ms: int = ...  # int32
     results: list[CreatePartitionsResponse.CreatePartitionsTopicResult] = ...
 
-class CreateDelegationTokenRequest(Struct):  # key 38, versions 1-3, flexible from 2
+class CreateDelegationTokenRequest(Struct):  # key 38, versions 0-3, flexible from 2
     class CreatableRenewers(Struct):
         principal_type: str = ...
         principal_name: str = ...
@@ -993,7 +1004,7 @@ class CreateDelegationTokenRequest(Struct):  # key 38, versions 1-3, flexible fr
     renewers: list[CreateDelegationTokenRequest.CreatableRenewers] = ...
     max_lifetime_ms: int = ...  # int64
 
-class CreateDelegationTokenResponse(Struct):  # key 38, versions 1-3, flexible from 2
+class CreateDelegationTokenResponse(Struct):  # key 38, versions 0-3, flexible from 2
     error_code: int = ...  # int16
     principal_type: str = ...
     principal_name: str = ...
@@ -1006,32 +1017,32 @@ class CreateDelegationTokenResponse(Struct):  # key 38, versions 1-3, flexible f
     hmac: bytes = ...
     throttle_time_ms: int = ...  # int32
 
-class RenewDelegationTokenRequest(Struct):  # key 39, versions 1-2, flexible from 2
+class RenewDelegationTokenRequest(Struct):  # key 39, versions 0-2, flexible from 2
     hmac: bytes = ...
     renew_period_ms: int = ...  # int64
 
-class RenewDelegationTokenResponse(Struct):  # key 39, versions 1-2, flexible from 2
+class RenewDelegationTokenResponse(Struct):  # key 39, versions 0-2, flexible from 2
     error_code: int = ...  # int16
     expiry_timestamp_ms: int = ...  # int64
     throttle_time_ms: int = ...  # int32
 
-class ExpireDelegationTokenRequest(Struct):  # key 40, versions 1-2, flexible from 2
+class ExpireDelegationTokenRequest(Struct):  # key 40, versions 0-2, flexible from 2
     hmac: bytes = ...
     expiry_time_period_ms: int = ...  # int64
 
-class ExpireDelegationTokenResponse(Struct):  # key 40, versions 1-2, flexible from 2
+class ExpireDelegationTokenResponse(Struct):  # key 40, versions 0-2, flexible from 2
     error_code: int = ...  # int16
     expiry_timestamp_ms: int = ...  # int64
     throttle_time_ms: int = ...  # int32
 
-class DescribeDelegationTokenRequest(Struct):  # key 41, versions 1-3, flexible from 2
+class DescribeDelegationTokenRequest(Struct):  # key 41, versions 0-3, flexible from 2
     class DescribeDelegationTokenOwner(Struct):
         principal_type: str = ...
         principal_name: str = ...
 
     owners: list[DescribeDelegationTokenRequest.DescribeDelegationTokenOwner] | None = ...  # = []
 
-class DescribeDelegationTokenResponse(Struct):  # key 41, versions 1-3, flexible from 2
+class DescribeDelegationTokenResponse(Struct):  # key 41, versions 0-3, flexible from 2
     class DescribedDelegationToken(Struct):
         principal_type: str = ...
         principal_name: str = ...
@@ -1052,13 +1063,14 @@ class DescribeDelegationTokenResponse(Struct):  # key 41, versions 1-3, flexible
     tokens: list[DescribeDelegationTokenResponse.DescribedDelegationToken] = ...
     throttle_time_ms: int = ...  # int32
 
-class DeleteGroupsRequest(Struct):  # key 42, versions 0-2, flexible from 2
+class DeleteGroupsRequest(Struct):  # key 42, versions 0-3, flexible from 2
     groups_names: list[str] = ...
 
-class DeleteGroupsResponse(Struct):  # key 42, versions 0-2, flexible from 2
+class DeleteGroupsResponse(Struct):  # key 42, versions 0-3, flexible from 2
     class DeletableGroupResult(Struct):
         group_id: str = ...
         error_code: int = ...  # int16
+        error_message: str | None = ...  # 3+, = None
 
     throttle_time_ms: int = ...  # int32
     results: list[DeleteGroupsResponse.DeletableGroupResult] = ...
@@ -1462,17 +1474,18 @@ class DescribeQuorumResponse(Struct):  # key 55, versions 0-2, flexible from 0
     topics: list[DescribeQuorumResponse.TopicData] = ...
     nodes: list[DescribeQuorumResponse.Node] = ...  # 2+
 
-class AlterPartitionRequest(Struct):  # key 56, versions 2-3, flexible from 0
+class AlterPartitionRequest(Struct):  # key 56, versions 0-3, flexible from 0
     class TopicData(Struct):
-        topic_id: bytes = ...  # uuid
+        topic_name: str = ...  # 0-1
+        topic_id: bytes = ...  # uuid, 2+
         partitions: list[AlterPartitionRequest.PartitionData] = ...
 
     class PartitionData(Struct):
         partition_index: int = ...  # int32
         leader_epoch: int = ...  # int32
-        new_isr: list[int] = ...  # int32, 2-2
+        new_isr: list[int] = ...  # int32, 0-2
         new_isr_with_epochs: list[AlterPartitionRequest.BrokerState] = ...  # 3+
-        leader_recovery_state: int = ...  # int8
+        leader_recovery_state: int = ...  # int8, 1+
         partition_epoch: int = ...  # int32
 
     class BrokerState(Struct):
@@ -1483,9 +1496,10 @@ class AlterPartitionRequest(Struct):  # key 56, versions 2-3, flexible from 0
     broker_epoch: int = ...  # int64, = -1
     topics: list[AlterPartitionRequest.TopicData] = ...
 
-class AlterPartitionResponse(Struct):  # key 56, versions 2-3, flexible from 0
+class AlterPartitionResponse(Struct):  # key 56, versions 0-3, flexible from 0
     class TopicData(Struct):
-        topic_id: bytes = ...  # uuid
+        topic_name: str = ...  # 0-1
+        topic_id: bytes = ...  # uuid, 2+
         partitions: list[AlterPartitionResponse.PartitionData] = ...
 
     class PartitionData(Struct):
@@ -1494,7 +1508,7 @@ class AlterPartitionResponse(Struct):  # key 56, versions 2-3, flexible from 0
         leader_id: int = ...  # int32
         leader_epoch: int = ...  # int32
         isr: list[int] = ...  # int32
-        leader_recovery_state: int = ...  # int8
+        leader_recovery_state: int = ...  # int8, 1+
         partition_epoch: int = ...  # int32
 
     throttle_time_ms: int = ...  # int32
@@ -2314,7 +2328,7 @@ class ReadShareGroupStateSummaryResponse(Struct):  # key 87, versions 0-1, flexi
 
     results: list[ReadShareGroupStateSummaryResponse.ReadStateSummaryResult] = ...
 
-class StreamsGroupHeartbeatRequest(Struct):  # key 88, versions 0, flexible from 0
+class StreamsGroupHeartbeatRequest(Struct):  # key 88, versions 0-1, flexible from 0
     class Topology(Struct):
         epoch: int = ...  # int32
         subtopologies: list[StreamsGroupHeartbeatRequest.Subtopology] = ...
@@ -2374,7 +2388,7 @@ class StreamsGroupHeartbeatRequest(Struct):  # key 88, versions 0, flexible from
     task_end_offsets: list[StreamsGroupHeartbeatRequest.TaskOffset] | None = ...  # = None
     shutdown_application: bool = ...
 
-class StreamsGroupHeartbeatResponse(Struct):  # key 88, versions 0, flexible from 0
+class StreamsGroupHeartbeatResponse(Struct):  # key 88, versions 0-1, flexible from 0
     class Status(Struct):
         status_code: int = ...  # int8
         status_detail: str = ...
@@ -2402,20 +2416,23 @@ class StreamsGroupHeartbeatResponse(Struct):  # key 88, versions 0, flexible fro
     member_id: str = ...
     member_epoch: int = ...  # int32
     heartbeat_interval_ms: int = ...  # int32
-    acceptable_recovery_lag: int = ...  # int32
+    acceptable_recovery_lag: int = ...  # int32, 0-0
     task_offset_interval_ms: int = ...  # int32
+    acceptable_recovery_lag_offsets: int = ...  # int64, 1+, = -1
     status: list[StreamsGroupHeartbeatResponse.Status] | None = ...  # = []
     active_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...  # = None
     standby_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...  # = None
     warmup_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...  # = None
+    topology_description_required: bool = ...  # 1+
     endpoint_information_epoch: int = ...  # int32
     partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None = ...  # = None
 
-class StreamsGroupDescribeRequest(Struct):  # key 89, versions 0, flexible from 0
+class StreamsGroupDescribeRequest(Struct):  # key 89, versions 0-1, flexible from 0
     group_ids: list[str] = ...
     include_authorized_operations: bool = ...
+    include_topology_description: bool = ...  # 1+
 
-class StreamsGroupDescribeResponse(Struct):  # key 89, versions 0, flexible from 0
+class StreamsGroupDescribeResponse(Struct):  # key 89, versions 0-1, flexible from 0
     class DescribedGroup(Struct):
         error_code: int = ...  # int16
         error_message: str | None = ...  # = None
@@ -2426,6 +2443,9 @@ class StreamsGroupDescribeResponse(Struct):  # key 89, versions 0, flexible from
         topology: StreamsGroupDescribeResponse.Topology | None = ...  # = None
         members: list[StreamsGroupDescribeResponse.Member] = ...
         authorized_operations: int = ...  # int32, = -2147483648
+        topology_description: StreamsGroupDescribeResponse.TopologyDescription | None = ...  # 1+, = None
+        topology_description_status: int = ...  # int8, 1+
+        assignor_name: str | None = ...  # 1+, = None
 
     class Topology(Struct):
         epoch: int = ...  # int32
@@ -2482,6 +2502,26 @@ class StreamsGroupDescribeResponse(Struct):  # key 89, versions 0, flexible from
     class TaskIds(Struct):
         subtopology_id: str = ...
         partitions: list[int] = ...  # int32
+
+    class TopologyDescription(Struct):
+        subtopologies: list[StreamsGroupDescribeResponse.TopologyDescriptionSubtopology] = ...
+        global_stores: list[StreamsGroupDescribeResponse.TopologyDescriptionGlobalStore] = ...
+
+    class TopologyDescriptionSubtopology(Struct):
+        subtopology_id: str = ...
+        nodes: list[StreamsGroupDescribeResponse.TopologyDescriptionNode] = ...
+
+    class TopologyDescriptionNode(Struct):
+        name: str = ...
+        node_type: int = ...  # int8
+        source_topics: list[str] = ...
+        sink_topic: str | None = ...  # = None
+        stores: list[str] = ...
+        successors: list[str] = ...
+
+    class TopologyDescriptionGlobalStore(Struct):
+        source: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...
+        processor: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...
 
     throttle_time_ms: int = ...  # int32
     groups: list[StreamsGroupDescribeResponse.DescribedGroup] = ...
@@ -2566,6 +2606,45 @@ class DeleteShareGroupOffsetsResponse(Struct):  # key 92, versions 0, flexible f
     error_code: int = ...  # int16
     error_message: str | None = ...  # = None
     responses: list[DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic] = ...
+
+class StreamsGroupTopologyDescriptionUpdateRequest(Struct):  # key 93, versions 0, flexible from 0
+    class TopologyDescription(Struct):
+        subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology] = ...
+        global_stores: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionGlobalStore] = ...
+
+    class TopologyDescriptionSubtopology(Struct):
+        subtopology_id: str = ...
+        nodes: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode] = ...
+
+    class TopologyDescriptionNode(Struct):
+        name: str = ...
+        node_type: int = ...  # int8
+        source_topics: list[str] = ...
+        sink_topic: str | None = ...  # = None
+        stores: list[str] = ...
+        successors: list[str] = ...
+
+    class TopologyDescriptionGlobalStore(Struct):
+        source: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...
+        processor: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...
+
+    group_id: str = ...
+    member_id: str = ...
+    topology_epoch: int = ...  # int32
+    topology_description: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription = ...
+
+class StreamsGroupTopologyDescriptionUpdateResponse(Struct):  # key 93, versions 0, flexible from 0
+    throttle_time_ms: int = ...  # int32
+    error_code: int = ...  # int16
+    error_message: str | None = ...  # = None
+
+class UnregisterControllerRequest(Struct):  # key 94, versions 0, flexible from 0
+    controller_id: int = ...  # int32
+
+class UnregisterControllerResponse(Struct):  # key 94, versions 0, flexible from 0
+    throttle_time_ms: int = ...  # int32
+    error_code: int = ...  # int16
+    error_message: str | None = ...  # = ''
 
 class RegisterBrokerRecord(Struct):  # type 0, versions 0-4, flexible from 0
     class BrokerEndpoint(Struct):
@@ -2743,6 +2822,9 @@ class RegisterControllerRecord(Struct):  # type 27, versions 0, flexible from 0
 
 class ClearElrRecord(Struct):  # type 28, versions 0, flexible from 0
     topic_name: str = ...
+
+class UnregisterControllerRecord(Struct):  # type 29, versions 0, flexible from 0
+    controller_id: int = ...  # int32
 
 class ControlRecordTypeSchema(Struct):  # versions 0, never flexible
     type: int = ...  # int16

@@ -5,8 +5,9 @@
       group_instance_id  string?  3+  = null
 
 A header line opens a message: `api KEY NAME request|response VERSIONS flexible FROM`, `record TYPE NAME VERSIONS
-flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. The next
-lines have one row per field, in wire order, indented by two spaces per level of nesting:
+flexible FROM` (a record of an internal log) or `data NAME VERSIONS flexible FROM`. FROM is `4+` or `none`. VERSIONS are
+those of Kafka 4.3.1 (`none` if it lacks the message). `of 0-13` behind them are all that are known, with those of other
+releases. The next lines have one row per field, in wire order, indented by two spaces per level of nesting:
 
     name  type  [life]  [tag N]  [null N+]  [drop]  [rigid]  [cached]  [= default]
 
@@ -98,15 +99,32 @@ class Struct:
 
 
 class Message:
-    """One message. `kind` is request, response, record or data. `key` is the API key or record type (None for data)."""
+    """One message. `kind` is request, response, record or data. `key` is the API key or record type (None for data).
 
-    __slots__ = ("first", "flexible_from", "key", "kind", "last", "name", "root", "source", "structs")
+    `first` and `last` are the versions of Kafka 4.3.1 (0 and -1: none), `oldest` and `newest` those of all releases.
+    """
+
+    __slots__ = (
+        "first",
+        "flexible_from",
+        "key",
+        "kind",
+        "last",
+        "name",
+        "newest",
+        "oldest",
+        "root",
+        "source",
+        "structs",
+    )  # fmt: skip
 
     name: str
     kind: str
     key: int | None
     first: int
     last: int
+    oldest: int
+    newest: int
     flexible_from: int | None
     root: Struct
     structs: dict[str, Struct]
@@ -130,7 +148,8 @@ def _range(text: str, where: str) -> tuple[int, int]:
 
 def _header(words: list[str], where: str, source: str) -> Message:
     form = (
-        "api KEY NAME request|response VERSIONS flexible N+|none, record TYPE NAME VERSIONS …, or data NAME VERSIONS …"
+        "api KEY NAME request|response VERSIONS [of VERSIONS] flexible N+|none, record TYPE NAME VERSIONS …, or data "
+        "NAME VERSIONS …"
     )
     message = Message()
     message.source = source
@@ -144,10 +163,16 @@ def _header(words: list[str], where: str, source: str) -> Message:
         message.kind = body.pop(1)
     else:
         message.kind = words[0]
+    known = body[3] if len(body) == 6 and body[2] == "of" else None
+    if known is not None:
+        del body[2:4]
     if len(body) != 4 or body[2] != "flexible" or message.kind == "api":
         raise NotationError(f"{where}: a header is {form}; found {' '.join(words)!r}")
     message.name = body[0] + {"request": "Request", "response": "Response"}.get(message.kind, "")
-    message.first, message.last = _range(body[1], where)
+    message.first, message.last = (0, -1) if body[1] == "none" and known is not None else _range(body[1], where)
+    message.oldest, message.newest = (message.first, message.last) if known is None else _range(known, where)
+    if message.newest < message.last or (message.first <= message.last and message.first < message.oldest):
+        raise NotationError(f"{where}: {known} has not all versions of {body[1]}")
     message.flexible_from = None if body[3] == "none" else _range(body[3], where)[0]
     message.root = Struct(message.name)
     message.structs = {}

@@ -41,6 +41,7 @@ class Struct:
 
 def schema(cls: type[Struct]) -> Message: ...
 def valid_versions(cls: type[Struct]) -> range: ...
+def known_versions(cls: type[Struct]) -> range: ...
 def flexible_from(cls: type[Struct]) -> int | None: ...
 def decoder(cls: type[S], version: int) -> Callable[[Buffer, int], tuple[S, int]]: ...
 def encoder(cls: type[S], version: int) -> Callable[[S, Chunks], None]: ...
@@ -53,7 +54,9 @@ def stored_class(name: str) -> type[Struct]: ...
 def stored_types(file: str) -> dict[int, dict[str, type[Struct]]]: ...
 def record_type(cls: type[Struct]) -> int: ...
 def all_apis() -> list[tuple[int, str, range, int | None]]: ...
+def all_known_apis() -> list[tuple[int, str, range, int | None]]: ...
 def all_names() -> list[str]: ...
+def all_known_names() -> list[str]: ...
 '''
 
 _TYPES = {
@@ -72,9 +75,9 @@ def _field(field: notation.Field, message: notation.Message) -> str:
     if field.null_from is not None:
         annotation += " | None"
     notes = [] if field.type is None or field.type in ("string", "bool", "bytes") else [field.type]
-    first, last = max(field.first, message.first), min(field.last, message.last)
-    if (first, last) != (message.first, message.last):
-        notes.append(f"{first}-{last}" if last < message.last else f"{first}+")
+    first, last = max(field.first, message.oldest), min(field.last, message.newest)
+    if (first, last) != (message.oldest, message.newest):
+        notes.append(f"{first}-{last}" if last < message.newest else f"{first}+")
     if field.tag is not None:
         notes.append(f"tag {field.tag}")
     if (field.null_from is not None and field.default is not ...) or field.default not in (
@@ -90,7 +93,7 @@ def _field(field: notation.Field, message: notation.Message) -> str:
 
 
 def _class(message: notation.Message) -> list[str]:
-    versions = f"{message.first}-{message.last}" if message.first != message.last else str(message.first)
+    versions = f"{message.oldest}-{message.newest}" if message.oldest != message.newest else str(message.oldest)
     flexible = "never flexible" if message.flexible_from is None else f"flexible from {message.flexible_from}"
     number = (
         ""
@@ -113,7 +116,7 @@ def _class(message: notation.Message) -> list[str]:
 def text() -> str:
     """The stub's content."""
     lines = []
-    for name in messages.all_names():
+    for name in messages.all_known_names():
         lines += _class(messages.schema(messages.stored_class(name)))
     return _HEAD + "\n".join(lines) + "\n"
 

@@ -111,7 +111,7 @@ def test_what_is_not_answered_says_why() -> None:
     assert [row.name for row in table.UNANSWERED if (handlers / f"{table.module_name(row)}.py").exists()] == []
 
 
-@in_turn("row", table.ROWS + table.CONTROLLER_ROWS, name_of=_row_id)
+@in_turn("row", table.ROWS + table.CONTROLLER_ROWS + table.NEWER_ROWS, name_of=_row_id)
 def test_an_api_has_a_handler(row: table.Api) -> None:
     """`handlers/<api_name>.py` with one public `handle(ctx, request)`; its docstring opens with the API's name and
     versions."""
@@ -158,9 +158,9 @@ def test_only_what_is_offered_is_advertised() -> None:
 
 def test_every_api_declares_its_authorization() -> None:
     """It has rules, or is one of the few that anybody may ask; a rule names places that the request has."""
-    assert {row.name for row in table.ROWS if not row.authorization} == OPEN_TO_ALL
-    assert set(RULES) <= {row.name for row in table.ROWS}
-    for row in table.ROWS:
+    assert {row.name for row in table.ROWS + table.NEWER_ROWS if not row.authorization} == OPEN_TO_ALL
+    assert set(RULES) <= {row.name for row in table.ROWS + table.NEWER_ROWS}
+    for row in table.ROWS + table.NEWER_ROWS:
         places = _places(messages.schema(messages.request_class(row.key)).root)
         for rule in row.authorization:
             assert set(rule.names) <= places, row.name
@@ -171,7 +171,7 @@ def test_every_name_in_a_request_is_asked_for() -> None:
     """A place where a topic, a group or a transactional id is named stands in a rule, unless the rules ask for the
     cluster."""
     left = set()
-    for row in table.ROWS:
+    for row in table.ROWS + table.NEWER_ROWS:
         if not any(rule.resource_type == "Cluster" for rule in row.authorization):
             named = {place for rule in row.authorization for place in rule.names}
             places = _places(messages.schema(messages.request_class(row.key)).root)
@@ -207,7 +207,7 @@ def _places(struct: notation.Struct, before: str = "") -> set[str]:
 def test_gaps_stand_in_the_header_and_in_the_row() -> None:
     """A handler's docstring has one paragraph "Gaps: ..."; it begins "Gaps: none." exactly when the row names no
     gap."""
-    rows = table.ROWS + table.CONTROLLER_ROWS
+    rows = table.ROWS + table.CONTROLLER_ROWS + table.NEWER_ROWS
     headers = [(row, inspect.getdoc(inspect.getmodule(table.handler(row))).split("\n\n")) for row in rows]
     gaps = [(row, [part for part in parts if part.startswith("Gap")]) for row, parts in headers]
     assert [(row.name, found) for row, found in gaps if len(found) != 1 or not found[0].startswith("Gaps: ")] == [], (
@@ -220,13 +220,13 @@ def test_gaps_stand_in_the_header_and_in_the_row() -> None:
 
 def test_every_offered_api_has_tests() -> None:
     """A file of its own in tests/handlers/, named as the handler."""
-    offered = {f"test_{table.module_name(row)}.py" for row in table.ROWS}
+    offered = {f"test_{table.module_name(row)}.py" for row in table.ROWS + table.NEWER_ROWS}
     assert offered - {path.name for path in (PROJECT / "tests" / "handlers").iterdir()} == set()
 
 
 def test_no_handler_without_a_row() -> None:
     """A module in handlers/ is an API's, or is listed above with what it is."""
-    named = {table.module_name(row) for row in table.ROWS + table.CONTROLLER_ROWS} | set(SHARED)
+    named = {table.module_name(row) for row in table.ROWS + table.CONTROLLER_ROWS + table.NEWER_ROWS} | set(SHARED)
     found = {path.stem for path in (PROJECT / "pykafkad" / "handlers").glob("*.py")}
     assert found - named == set()
     assert set(SHARED) - found == set(), "listed above but gone"

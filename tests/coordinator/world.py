@@ -19,6 +19,7 @@ TOPIC_ID = bytes(range(16))
 class Settings:
     """The broker settings that a shard reads, with Kafka's defaults."""
 
+    release = None
     group_initial_rebalance_delay_ms = 3_000
     group_max_size = 2**31 - 1
     group_min_session_timeout_ms = 6_000

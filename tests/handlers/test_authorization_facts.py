@@ -77,6 +77,8 @@ StreamsGroupDescribe: Describe Group, Describe Topic
 DescribeShareGroupOffsets: Describe Group, Describe Topic
 AlterShareGroupOffsets: Read Group, Read Topic
 DeleteShareGroupOffsets: Delete Group, Read Topic
+StreamsGroupTopologyDescriptionUpdate: Read Group
+UnregisterController: Alter Cluster
 """
 
 # What `KafkaApis` and `ControllerApis` ask besides, and the documentation does not say.

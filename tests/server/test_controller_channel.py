@@ -273,7 +273,7 @@ def test_a_version_that_the_controller_does_not_know_ends_the_connection(world, 
     monkeypatch.undo()
     real = envelope.table.by_key
     newer = real(64)._replace(min_version=1, max_version=1)
-    monkeypatch.setattr(envelope.table, "by_key", lambda key: newer if key == 64 else real(key))
+    monkeypatch.setattr(envelope.table, "by_key", lambda key, release=None: newer if key == 64 else real(key))
     other = world.connect(2)
     other.send(messages.UnregisterBrokerRequest(broker_id=9), 0)
     world.until(lambda: other.closed)

@@ -56,6 +56,14 @@ def test_headers_and_rows_are_parsed():
     assert fields["client"].rigid and fields["payload"].default is None
 
 
+def test_versions_of_other_releases_stand_behind_those_of_ours():
+    """A message may have none of ours."""
+    ours, others = "api 1 Some request 2-3 of 0-4 flexible none", "api 2 New request none of 1 flexible 0+"
+    some, new = parse(f"{ours}\n  id int32\n\n{others}\n  id int8\n", "f.txt").values()
+    assert (some.first, some.last, some.oldest, some.newest) == (2, 3, 0, 4)
+    assert (new.first, new.last, new.oldest, new.newest, new.flexible_from) == (0, -1, 1, 1, 0)
+
+
 def test_only_the_selected_message_is_parsed():
     """Other messages are not parsed, so their mistakes do not matter."""
     text = EXAMPLE + "\ndata Broken 0  flexible none\n  what nothing\n"
@@ -72,6 +80,9 @@ def test_only_the_selected_message_is_parsed():
         ("api 1 Example request 0 flexible", r"f.txt:1: a header is"),
         ("thing 1 Example 0 flexible none", r"f.txt:1: a header is"),
         ("api 1 Example request 3-1 flexible none", r"f.txt:1: '3-1' is not a version range: write 3, 0-7 or 3\+"),
+        ("api 1 Example request none flexible none", r"f.txt:1: 'none' is not a version range"),
+        ("api 1 Example request 0-3 of 0-2 flexible none", r"f.txt:1: 0-2 has not all versions of 0-3"),
+        ("api 1 Example request 0-3 of 1-3 flexible none", r"f.txt:1: 1-3 has not all versions of 0-3"),
         ("api 1 Example request 0 flexible x", r"f.txt:1: 'x' is not a version range"),
         ("  name string", r"f.txt:1: a row is indented"),
         ("data A 0 flexible none\n   name string", r"f.txt:2: a row is indented by two spaces"),
