@@ -12,6 +12,9 @@ from __future__ import annotations
 MAX_THROTTLE_MS = 2**31 - 1
 """What an answer can say. Kafka's number overflows instead."""
 
+_ROUNDING_SECONDS = 1e-6
+"""Seconds and milliseconds are rounded differently: `until` is never too late."""
+
 
 class RateSensor:
     """What one client, or several who share a quota, did of late. Without a `bound` it never throttles.
@@ -19,8 +22,8 @@ class RateSensor:
     Measuring takes much longer than counting. As long as all that was counted since the last measurement, and what it
     found, would be within the quota in the shortest measured time, no measurement is needed.
 
-    Who records very often calls `begin_turn` once in each turn of the loop, and adds to `at_most` itself. What it adds
-    goes into the samples when the turn is over, or when somebody asks."""
+    Who records very often adds to `at_most` itself, after it has called `settle` in a turn of the loop that begins at
+    `until` or later, and has set `turn`. What it adds goes into the samples then, or when somebody asks."""
 
     __slots__ = (
         "_all_windows_ms",
@@ -35,6 +38,7 @@ class RateSensor:
         "bound",
         "safe",
         "turn",
+        "until",
     )
 
     def __init__(
@@ -51,7 +55,9 @@ class RateSensor:
         # The one that grows; before the first record none does.
         self._sample = [float("-inf"), 0.0, 0.0]
         self.turn = float("-inf")
-        """The turn for which something may have been added to `at_most`: the monotonic second at which it began."""
+        """The last turn in which something was added to `at_most`: the monotonic second at which it began."""
+        self.until = float("-inf")
+        """What is added in turns before this monotonic second goes into one sample."""
         # `at_most` when all that it has was in the samples.
         self._settled = 0.0
         self.at_most = 0.0
@@ -74,7 +80,7 @@ class RateSensor:
         """Record `value`; returns the throttle time in milliseconds, 0 within the quota."""
         # As `record` does; a call would cost as much again.
         if self.at_most != self._settled:
-            self._settle()
+            self.settle()
         sample = self._sample
         if now_ms - sample[0] >= self._window_ms:
             sample = self._advance(now_ms)
@@ -87,7 +93,7 @@ class RateSensor:
         """Record `value`, which may be negative to take back what was recorded before. It counts with the next
         charge."""
         if self.at_most != self._settled:
-            self._settle()
+            self.settle()
         sample = self._sample
         if now_ms - sample[0] >= self._window_ms:
             sample = self._advance(now_ms)
@@ -95,14 +101,10 @@ class RateSensor:
         sample[2] += value
         self.at_most = self._settled = self.at_most + value
 
-    def begin_turn(self, turn: float) -> None:
-        """From now on, what is added to `at_most` was recorded in the turn that began at that monotonic second."""
-        if self.at_most != self._settled:
-            self._settle()
-        self.turn = turn
-
-    def _settle(self) -> None:
-        """Put into the samples what was added to `at_most`."""
+    def settle(self) -> None:
+        """Put into the samples what was added to `at_most` in turns up to `turn`."""
+        if self.at_most == self._settled:
+            return
         now_ms, value = self.turn * 1000, self.at_most - self._settled
         sample = self._sample
         if now_ms - sample[0] >= self._window_ms:
@@ -126,12 +128,13 @@ class RateSensor:
     def is_idle(self, now_ms: float) -> bool:
         """Whether nothing that was recorded counts any more."""
         if self.at_most != self._settled:
-            self._settle()
+            self.settle()
         return all(now_ms - last >= self._all_windows_ms for _, last, _ in self._samples)
 
     def _advance(self, now_ms: float) -> list[float]:
         samples = self._samples
         self._sample = sample = [now_ms, now_ms, 0.0]
+        self.until = (now_ms + self._window_ms) / 1000 - _ROUNDING_SECONDS
         if samples:
             self._current = (self._current + 1) % (self._all_windows_ms // self._window_ms + 1)
         samples[self._current : self._current + 1] = [sample]
@@ -140,7 +143,7 @@ class RateSensor:
     def _measure(self, now_ms: float) -> tuple[float, float]:
         """The sum of all samples, and the milliseconds that it counts for."""
         if self.at_most != self._settled:
-            self._settle()
+            self.settle()
         total, oldest = 0.0, now_ms
         for sample in self._samples:
             if now_ms - sample[1] >= self._all_windows_ms:

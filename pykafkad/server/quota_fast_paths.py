@@ -223,8 +223,9 @@ class _QuotaFastPath:
 def _meter_of_bytes(sent: RateSensor, runtime: Runtime) -> Callable[[int], float]:
     def begin(size_bytes: int) -> float:
         turn = runtime.now
-        if sent.turn != turn:
-            sent.begin_turn(turn)
+        if turn >= sent.until:
+            sent.settle()
+        sent.turn = turn
         sent.at_most = at_most = sent.at_most + size_bytes
         if at_most > sent.safe and sent.throttle_ms(turn * 1000):
             sent.record(-size_bytes, turn * 1000)
@@ -240,10 +241,11 @@ def _meter_of_both(sent: RateSensor, request: RateSensor, runtime: Runtime, now:
 
     def begin(size_bytes: int) -> float:
         turn = runtime.now
-        if sent.turn != turn:
-            sent.begin_turn(turn)
-        if request.turn != turn:
-            request.begin_turn(turn)
+        if turn >= sent.until:
+            sent.settle()
+        if turn >= request.until:
+            request.settle()
+        sent.turn = request.turn = turn
         sent.at_most = at_most = sent.at_most + size_bytes
         if (at_most > sent.safe and sent.throttle_ms(turn * 1000)) or (
             request.at_most > request.safe and request.charge(0.0, turn * 1000)

@@ -112,11 +112,11 @@ def test_random_histories(life):
             plain.record(value, now_ms)
         elif step < 0.4:
             # As the fast path of Produce does.
-            if made.turn != now_ms / 1000:
-                made.begin_turn(now_ms / 1000)
-            made.at_most += value
-            if value:
-                plain.record(value, now_ms)
+            if now_ms / 1000 >= made.until:
+                made.settle()
+            made.turn = now_ms / 1000
+            made.at_most += value + 1
+            plain.record(value + 1, now_ms)
         else:
             assert made.charge(value, now_ms) == plain.charge(value, now_ms)
             if step > 0.8:
@@ -126,13 +126,17 @@ def test_random_histories(life):
 
 def test_what_was_added_in_a_turn_counts_from_then_on():
     made = sensor()
-    made.begin_turn(5.0)
+    assert made.until < 5.0
+    made.settle()
+    made.turn = 5.0
     made.at_most += 2000
     assert not made.is_idle(5000)
     assert made.throttle_ms(5000) == 10_000
-    made.begin_turn(20.0)
+    assert 5.9 < made.until < 6.0
+    made.settle()
+    made.turn = 20.0
     made.at_most += 2000
-    made.begin_turn(21.0)
+    made.settle()
     assert made.throttle_ms(21_000) == 10_000, "what was added in the first turn is over by then"
     assert not made.is_idle(20_000 + 10_999)
     assert made.is_idle(21_000 + 11_000)
