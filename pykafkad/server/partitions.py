@@ -342,6 +342,10 @@ class Partitions:
                 directory.delete_partition(topic, index, later=later)
         except StorageFailure as failure:
             self.directories.logs.error("storage", "delete-failed", topic=topic, partition=index, reason=failure)
+        # Whoever waits for its followers is told, as by Kafka, and not left to run into a time-out.
+        is_moved = self._image is not None and self._image.topic_by_id(topic_id) is not None
+        code = errors.NOT_LEADER_OR_FOLLOWER if is_moved else errors.UNKNOWN_TOPIC_OR_PARTITION
+        self._commits.fail(log, KafkaError(code))
         return [log]
 
 

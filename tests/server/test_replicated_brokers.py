@@ -240,3 +240,31 @@ def test_an_answer_waits_for_followers_as_long_as_its_request_allows(group_commi
     assert world.broker(leader).partitions.get("t", 0).end_offset == 2
     assert world.runtime.metrics.unexpected_errors == 0
     world.stop()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["moved", "deleted"])
+def test_a_partition_that_goes_answers_who_waits_for_its_followers(is_deleted):
+    """When it moves to other brokers, or is deleted: at once, as Kafka does it, and not at the end of the request's
+    time. A client that waits so long holds up all that it sends to this broker."""
+    never = {"replica_lag_time_max_ms": 10_000_000, "broker_session_timeout_ms": 10_000_000}
+    world = BrokersWorld(**SETTINGS, **never)
+    world.create_topic("t", 1, 3)
+    until_in_sync(world)
+    assert append(world, b"0") == 0
+    leader = world.leader("t")
+    dead = leader % 3 + 1
+    (other,) = {1, 2, 3} - {leader, dead}
+    world.process.kill_broker(dead)
+    peer = world.connect(leader)
+    peer.send(produce("t", {0: batch(b"1")}), 12)
+    world.advance(0.5)
+    assert not peer.answers
+    if is_deleted:
+        world.ask(other, messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    else:
+        reassign(world, [other, dead])
+    world.until(lambda: peer.answers, 0.4)
+    code = peer.answers[0].responses[0].partition_responses[0].error_code
+    assert code == (errors.UNKNOWN_TOPIC_OR_PARTITION if is_deleted else errors.NOT_LEADER_OR_FOLLOWER)
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
