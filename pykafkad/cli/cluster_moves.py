@@ -220,14 +220,16 @@ def wait(
 
 
 def _elsewhere(admin: Any, wanted: Mapping[Place, list[int]]) -> dict[Place, list[int]]:
-    """The partitions that have other replicas than wanted, as a broker knows them. It may be late."""
+    """The partitions that have other replicas than wanted, as any of the brokers knows them: whoever asks next may ask
+    another one, and one that is late tells of replicas that are gone."""
     if not wanted:
         return {}
-    found = cluster_state.partitions(admin.describe_topics(sorted({topic for topic, _ in wanted})))
+    known = cluster_state.replicas_by_broker(admin, sorted({topic for topic, _ in wanted}))
     return {
-        place: each.replicas
-        for each in found
-        if (place := (each.topic, each.index)) in wanted and each.replicas != wanted[place]
+        place: replicas
+        for found in known.values()
+        for place, replicas in found.items()
+        if place in wanted and replicas != wanted[place]
     }
 
 

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     Place = tuple[str, int]
@@ -145,6 +145,30 @@ def end_offsets(admin: Any, known: dict[int, Broker], wanted: Iterable[Partition
             found[number] = ends
         except kafka.errors.KafkaError:
             continue
+    return found
+
+
+def replicas_by_broker(admin: Any, topics: Collection[str]) -> dict[int, dict[Place, list[int]]]:
+    """Node id to the replicas of the topics' partitions, as that broker knows them: each may be late by itself. A
+    broker that cannot be asked is left out."""
+    import kafka.errors
+    from kafka.protocol.metadata import MetadataRequest
+
+    rows = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    found: dict[int, dict[Place, list[int]]] = {}
+    for each in brokers(admin.describe_cluster()).values():
+        if each.state != ACTIVE:
+            continue
+        request = MetadataRequest(topics=rows, allow_auto_topic_creation=False, min_version=4)
+        try:
+            answer = admin._manager.run(admin._manager.send, request, each.id)
+        except kafka.errors.KafkaError:
+            continue
+        found[each.id] = {
+            (topic.name, row.partition_index): list(row.replica_nodes)
+            for topic in answer.topics
+            for row in topic.partitions
+        }
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pykafkad.cli import client, cluster_moves, reach
+from pykafkad.cli import client, cluster_moves, cluster_state, reach
 from pykafkad.cli.commands import main
 from pykafkad.cli.output import Failure
 from pykafkad.testing import Broker
@@ -219,24 +219,24 @@ def test_status_names_a_broker_that_is_away(brokers: Broker, capsys: pytest.Capt
 class Admin:
     """An admin client of a cluster with one partition, and what moves there."""
 
-    def __init__(self, replicas: list[int], *, moves: bool) -> None:
-        self.replicas, self.moves = replicas, moves
+    def __init__(self, *, moves: bool) -> None:
+        self.moves = moves
 
     def list_partition_reassignments(self) -> dict:
         place = client.partition_of("t", 0)
         move = {"replicas": [1, 2], "adding_replicas": [2], "removing_replicas": [1]}
         return {place: move, client.partition_of("t", 1): move} if self.moves else {}
 
-    def describe_topics(self, names: list[str]) -> list[dict]:
-        assert names == ["t"]
-        row = {"partition_index": 0, "leader_id": 1, "replica_nodes": self.replicas, "isr_nodes": self.replicas}
-        return [{"name": "t", "partitions": [row]}]
+
+def by_broker(*known: list[int]) -> Callable[..., dict]:
+    """What each of some brokers knows of the replicas of t-0."""
+    return lambda _admin, _topics: {number: {("t", 0): replicas} for number, replicas in enumerate(known, 1)}
 
 
 def test_a_wait_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     """The move goes on, and the error says so."""
     with pytest.raises(Failure) as failure:
-        cluster_moves.wait(Admin([1, 2], moves=True), {("t", 0): [2]}, 0.05)
+        cluster_moves.wait(Admin(moves=True), {("t", 0): [2]}, 0.05)
     assert str(failure.value) == (
         "1 partition is still moving after 0.05 s (t-0): `pykafkad cluster describe` shows what goes on, "
         "`pykafkad cluster move TOPIC --cancel` ends it"
@@ -245,14 +245,24 @@ def test_a_wait_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_move_that_somebody_else_ended_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When brokers have had the time to learn of the end."""
+    """When every broker has had the time to learn of the end."""
     monkeypatch.setattr(cluster_moves, "SETTLED_SECONDS", 0.05)
+    monkeypatch.setattr(cluster_state, "replicas_by_broker", by_broker([2], [1]))
     with pytest.raises(Failure, match=r"t-0 has the replicas \[1\], not \[2\]: its move was changed"):
-        cluster_moves.wait(Admin([1], moves=False), {("t", 0): [2]}, 60)
+        cluster_moves.wait(Admin(moves=False), {("t", 0): [2]}, 60)
+
+
+def test_a_wait_ends_when_every_broker_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that is late would tell the next command of replicas that are gone."""
+    late = iter([by_broker([2], [2, 1]), by_broker([2], [2, 1]), by_broker([2], [2])])
+    monkeypatch.setattr(cluster_moves, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(cluster_state, "replicas_by_broker", lambda *asked: next(late)(*asked))
+    cluster_moves.wait(Admin(moves=False), {("t", 0): [2]}, 60)
+    assert list(late) == []
 
 
 def test_a_wait_for_moves_of_others_has_a_limit_too() -> None:
     """They go on."""
     with pytest.raises(Failure, match=r"1 partition is still moving after 0\.05 s"):
-        cluster_moves._wait_for_others(Admin([1, 2], moves=True), [("t", 0)], 0.05)
-    cluster_moves._wait_for_others(Admin([2], moves=False), [("t", 0)], 60)
+        cluster_moves._wait_for_others(Admin(moves=True), [("t", 0)], 0.05)
+    cluster_moves._wait_for_others(Admin(moves=False), [("t", 0)], 60)
