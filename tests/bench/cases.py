@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import namedtuple
 
 from .client_loads import ConfluentLoad, JavaPerfLoad, SparkLoad
+from .cluster_loads import ClusterProduceLoad, ProcessesLoad
 from .describe_loads import DescribeConfigsLoad, DescribePartitionsLoad, ValidateTopicsLoad
+from .failover_loads import FailoverLoad, ManyFailoversLoad, ShutdownLoad
 from .group_loads import FreshMemberLoad, HeartbeatLoad, SettleLoad, ShareFetchLoad
 from .life_loads import (
     IdleConnectionsLoad,
@@ -248,6 +250,72 @@ CASES = (
         "Start of three brokers in one process, to the readiness line, and their memory 2 s later",
         SeveralBrokersLoad(3),
         (no_more_than("start_ms", 150), no_more_than("rss_mb", 45)),
+    ),
+    Case(
+        "replicated-1rec-c50",
+        "Three brokers (pykafkad: one process), 3 replicas, acks=all: one 100-byte record, 50 connections",
+        ClusterProduceLoad(None, connections=50),
+        (at_least("requests_per_s", 1.0), at_most("cpu_us_per_request", 0.5)),
+    ),
+    Case(
+        "replicated-1rec-c1",
+        "Three brokers (pykafkad: one process), 3 replicas, acks=all: one 100-byte record, one connection",
+        ClusterProduceLoad(None, connections=1),
+        (at_most("p50_us", 0.8),),
+    ),
+    Case(
+        "replicated-16KB",
+        "Three brokers (pykafkad: one process), 3 replicas, acks=all: 16 KB batches, 6 connections 5 deep",
+        ClusterProduceLoad(16 * KB, connections=6, depth=5),
+        (at_least("mb_per_s", 0.8),),
+    ),
+    Case(
+        "replicated-1rec-c50-processes",
+        "Three brokers (pykafkad: each in its process), 3 replicas, acks=all: one 100-byte record, 50 connections",
+        ClusterProduceLoad(None, connections=50, processes=True),
+        (at_least("requests_per_s", 1.0), at_most("cpu_us_per_request", 0.5)),
+    ),
+    Case(
+        "replicated-1rec-c1-processes",
+        "Three brokers (pykafkad: each in its process), 3 replicas, acks=all: one 100-byte record, one connection",
+        ClusterProduceLoad(None, connections=1, processes=True),
+        (at_most("p50_us", 0.8),),
+    ),
+    Case(
+        "replicated-16KB-processes",
+        "Three brokers (pykafkad: each in its process), 3 replicas, acks=all: 16 KB batches, 6 connections 5 deep",
+        ClusterProduceLoad(16 * KB, connections=6, depth=5, processes=True),
+        (at_least("mb_per_s", 0.8),),
+    ),
+    Case(
+        "two-processes",
+        "Factor 1, one 100-byte record, 50 connections: two brokers in processes of their own beside one",
+        ProcessesLoad(),
+        (no_less_than("processes_ratio", 1.6),),
+    ),
+    Case(
+        "failover",
+        "Three brokers, each in its process: from the SIGKILL of a leader to the first record acknowledged elsewhere",
+        FailoverLoad(),
+        (at_most("failover_ms", 0.5),),
+    ),
+    Case(
+        "failover-10000",
+        "Three brokers, each in its process, 10 000 partitions: from the SIGKILL of one until others lead all of them",
+        ManyFailoversLoad(10_000),
+        (at_most("failover_ms", 1.0),),
+    ),
+    Case(
+        "failover-turns",
+        "Three brokers in one process, 6 000 partitions: processor time of the loop's longest turn when one is killed",
+        InProcessLoad("turn_ms", "failover_turns", 6000),
+        (no_more_than("turn_ms", 50),),
+    ),
+    Case(
+        "controlled-shutdown",
+        "Three brokers, each in its process: one stops while confluent-kafka produces to all partitions",
+        ShutdownLoad(),
+        (no_more_than("client_errors", 0),),
     ),
     Case(
         "checkpoint-15000",

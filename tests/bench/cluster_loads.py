@@ -4,6 +4,8 @@ Each has clusters of its own, from `prepare` to `finish`, which nothing else use
 
 from __future__ import annotations
 
+import os
+
 from . import loadgen
 from .load import Load
 from .request_loads import PARTITIONS, encoded_batch
@@ -58,28 +60,34 @@ class ClusterProduceLoad(ClusterLoad):
         """Start the cluster, and warm it: a JVM compiles for a while before it shows what it can do."""
         super().prepare(broker, bench)
         seconds = KAFKA_WARM_SECONDS if broker.name == "kafka" else OWN_WARM_SECONDS
-        self._run(self.clusters[broker.name], bench, 1.0 if bench.options.quick else seconds)
+        self._run(broker, bench, 1.0 if bench.options.quick else seconds, 0.0)
 
     def round(self, broker, bench):
         """Rates, latencies, and the processor time of all brokers together."""
-        return self._run(self.clusters[broker.name], bench, bench.options.seconds, bench.options.warmup)
+        return self._run(broker, bench, bench.options.seconds, bench.options.warmup)
 
-    def _run(self, cluster, bench, seconds, warmup=0.0):
-        topic = bench.new_name("replicated")
-        ports = list(cluster.ports.values())
-        with Session(ports[0]) as session:
-            configs = REPLICATED if self.replicas > 1 else {}
-            topic_id, leaders = session.create_replicated(topic, PARTITIONS, self.replicas, configs)
-            wait_until_led(cluster, topic, leaders)
-            path = bench.scratch / f"{topic}.templates"
-            loadgen.write_templates(
-                path, produce_to_leaders(bench, topic, topic_id, leaders, cluster, self.batch_bytes)
-            )
-            figures = loadgen.run(ports, path, seconds=seconds, warmup=warmup, pid=cluster.pids(), **self.shape)
-            figures["rss_mb"] = cluster.memory_mb()
-            session.delete_topics([topic])
-        path.unlink()
-        return figures
+    def _run(self, broker, bench, seconds, warmup):
+        cluster = self.clusters[broker.name]
+        return run_produce(
+            cluster, bench, self.batch_bytes, replicas=self.replicas, seconds=seconds, warmup=warmup, **self.shape
+        )
+
+
+def run_produce(cluster, bench, batch_bytes, *, replicas, **shape):
+    """Produce to a fresh topic of six partitions, each at its leader; rates, latencies, memory and processor time."""
+    topic = bench.new_name("replicated")
+    ports = list(cluster.ports.values())
+    with Session(ports[0]) as session:
+        configs = REPLICATED if replicas > 1 else {}
+        topic_id, leaders = session.create_replicated(topic, PARTITIONS, replicas, configs)
+        wait_until_led(cluster, topic, leaders)
+        path = bench.scratch / f"{topic}.templates"
+        loadgen.write_templates(path, produce_to_leaders(bench, topic, topic_id, leaders, cluster, batch_bytes))
+        figures = loadgen.run(ports, path, pid=cluster.pids(), **shape)
+        figures["rss_mb"] = cluster.memory_mb()
+        session.delete_topics([topic])
+    path.unlink()
+    return figures
 
 
 def wait_until_led(cluster, topic, leaders):
@@ -97,3 +105,33 @@ def produce_to_leaders(bench, topic, topic_id, leaders, cluster, batch_bytes):
         produce(version, topic, topic_id, partition, batch)._replace(broker=numbers[leader])
         for partition, leader in sorted(leaders.items())
     ]
+
+
+class ProcessesLoad(Load):
+    """What a second process gains: one record a request with factor 1, to one process and to two. Kafka has nothing
+    like it."""
+
+    connections = 50
+
+    def round(self, broker, bench):
+        """Rates and processor time of both; `processes_ratio` where the brokers and the load have a core each."""
+        if broker.name == "kafka":
+            return {}
+        figures = {}
+        rates = []
+        for brokers, name in ((1, "one_process"), (2, "two_processes")):
+            shape = {"brokers": brokers, "processes": brokers > 1}
+            cluster = bench.cluster(broker.name, PATIENT, **shape)
+            try:
+                cluster.start()
+                found = run_produce(
+                    cluster, bench, None, replicas=1, connections=self.connections,
+                    seconds=bench.options.seconds, warmup=bench.options.warmup,
+                )  # fmt: skip
+            finally:
+                cluster.discard()
+            rates.append(found["requests_per_s"])
+            figures |= {f"{name}_rate": rates[-1], f"{name}_cpu": found["cpu_percent"]}
+        if os.cpu_count() >= 2 + 1:
+            figures["processes_ratio"] = rates[1] / rates[0]
+        return figures

@@ -1,5 +1,5 @@
 /*
- * loadgen: replays requests that were encoded beforehand against one Kafka-protocol broker, and measures the answers.
+ * loadgen: replays requests that were encoded beforehand against Kafka-protocol brokers, and measures the answers.
  *
  * It knows of the protocol only what every request and answer share: a 4-byte size, and a correlation id at byte 4 of
  * an answer and at byte 8 of a request. What an answer must hold is told by the template of its request: its least
@@ -7,9 +7,11 @@
  * measures, so that it takes as little as possible of the machine it shares with the broker.
  *
  * Template file, integers in the machine's byte order: u32 count, then per template
- *     u32 request_size, u32 error_at, u32 least_size, u32 value_at (0: no value), i64 value, request_size bytes.
- * Positions and sizes of answers include the 4-byte size field. The i-th request of connection c is template
- * (c + i * connections) % count.
+ *     u32 request_size, u32 error_at, u32 least_size, u32 value_at (0: no value), i64 value, u32 broker, request_size
+ *     bytes.
+ * Positions and sizes of answers include the 4-byte size field. `broker` counts the ports of --port from 0. Connection
+ * c is one to broker c % brokers, and asks it only what it is meant to be asked: the i-th request of its n-th connection
+ * is its template (n + i * its connections) % count.
  *
  * Compiled with -DTLS it speaks TLS (loadgen_tls.h).
  *
@@ -44,6 +46,7 @@ enum {
     EVENTS = 256,           /* sockets in one turn */
     SUB_BITS = 6,           /* 64 buckets for each power of two: at most 1.6 % wide */
     BUCKETS = (64 - SUB_BITS + 1) << SUB_BITS,
+    BROKERS = 16,           /* at most */
 };
 
 struct template {
@@ -63,7 +66,9 @@ struct connection {
     int fd;
     void *transport;                    /* OpenSSL's, with -DTLS */
     bool wants_write;
-    uint32_t index, issued, answered;   /* request numbers: slots[answered % depth] is the oldest in flight */
+    struct broker *broker;
+    uint32_t number, index;             /* among all, and among those of its broker */
+    uint32_t issued, answered;          /* request numbers: slots[answered % depth] is the oldest in flight */
     uint32_t written;                   /* requests whose every byte has left */
     size_t written_bytes;               /* bytes of request number `written` that have left */
     struct slot *slots;
@@ -71,15 +76,24 @@ struct connection {
     uint8_t answer[ANSWER_HEAD];
 };
 
+struct broker {
+    char *port;
+    struct template **templates;
+    uint32_t template_count, connections;
+};
+
 static struct {
-    const char *host, *port, *templates_path;
+    const char *host, *templates_path;
     uint32_t connections, depth;
     uint32_t requests;                  /* of each connection, after which the run ends; 0: no limit */
     double seconds, warmup_seconds, rate;
-    pid_t pid;                          /* the broker, for its CPU time; 0: not asked for */
+    pid_t pids[BROKERS];                /* of the brokers, for their CPU time */
+    uint32_t pid_count;
     bool idle;
 } options = {.host = "127.0.0.1", .connections = 1, .depth = 1, .seconds = 3, .warmup_seconds = 0};
 
+static struct broker brokers[BROKERS];
+static uint32_t broker_count;
 static struct template *templates;
 static uint32_t template_count;
 static uint64_t buckets[BUCKETS];
@@ -107,15 +121,17 @@ static uint64_t clock_ns(clockid_t clock)
 
 static uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
-/* CPU time of every thread, living and gone, of the broker. */
+/* CPU time of every thread, living and gone, of the brokers. */
 static uint64_t broker_cpu_ns(void)
 {
-    clockid_t clock;
-    if (options.pid == 0)
-        return 0;
-    if (clock_getcpuclockid(options.pid, &clock) != 0)
-        die("no process %d", (int)options.pid);
-    return clock_ns(clock);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < options.pid_count; i++) {
+        clockid_t clock;
+        if (clock_getcpuclockid(options.pids[i], &clock) != 0)
+            die("no process %d", (int)options.pids[i]);
+        sum += clock_ns(clock);
+    }
+    return sum;
 }
 
 #include "loadgen_tls.h"
@@ -153,24 +169,32 @@ static void load_templates(void)
     templates = calloc(template_count, sizeof *templates);
     for (uint32_t i = 0; i < template_count; i++) {
         struct template *t = &templates[i];
-        if (fread(&t->request_size, 4, 4, file) != 4 || fread(&t->value, 8, 1, file) != 1)
+        uint32_t broker;
+        if (fread(&t->request_size, 4, 4, file) != 4 || fread(&t->value, 8, 1, file) != 1 || fread(&broker, 4, 1, file) != 1)
             die("template %u is cut short", i);
+        if (broker >= broker_count)
+            die("template %u is for broker %u of %u", i, broker, broker_count);
         uint8_t *request = malloc(t->request_size);
         if (t->request_size < REQUEST_HEAD || request == NULL || fread(request, 1, t->request_size, file) != t->request_size)
             die("template %u: its request is cut short", i);
         if (t->error_at + 2 > ANSWER_HEAD || t->value_at + 8 > ANSWER_HEAD)
             die("template %u: a check lies behind byte %d", i, ANSWER_HEAD);
         t->request = request;
+        struct broker *b = &brokers[broker];
+        b->templates = realloc(b->templates, (b->template_count + 1) * sizeof *b->templates);
+        if (b->templates == NULL)
+            die("no memory for template %u", i);
+        b->templates[b->template_count++] = t;
     }
     fclose(file);
 }
 
-static int connect_to_broker(void)
+static int connect_to_broker(const struct broker *broker)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-    int problem = getaddrinfo(options.host, options.port, &hints, &list);
+    int problem = getaddrinfo(options.host, broker->port, &hints, &list);
     if (problem != 0)
-        die("%s:%s: %s", options.host, options.port, gai_strerror(problem));
+        die("%s:%s: %s", options.host, broker->port, gai_strerror(problem));
     int fd = -1;
     for (struct addrinfo *a = list; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, 0);
@@ -181,7 +205,7 @@ static int connect_to_broker(void)
     }
     freeaddrinfo(list);
     if (fd < 0)
-        die("cannot connect to %s:%s: %s", options.host, options.port, strerror(errno));
+        die("cannot connect to %s:%s: %s", options.host, broker->port, strerror(errno));
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     return fd;
@@ -199,9 +223,13 @@ static struct connection *open_connections(int epoll)
     struct connection *all = calloc(options.connections, sizeof *all);
     for (uint32_t i = 0; i < options.connections; i++) {
         struct connection *c = &all[i];
-        c->index = i;
+        c->number = i;
+        c->broker = &brokers[i % broker_count];
+        if (c->broker->template_count == 0)
+            die("there is no template for broker %u", i % broker_count);
+        c->index = c->broker->connections++;
         c->slots = calloc(options.depth, sizeof *c->slots);
-        c->fd = connect_to_broker();
+        c->fd = connect_to_broker(c->broker);
         begin_transport(c);
         fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
         watch(epoll, EPOLL_CTL_ADD, c, EPOLLIN);
@@ -219,9 +247,9 @@ static bool may_issue(const struct connection *c)
 static void issue(struct connection *c, uint64_t started_ns)
 {
     struct slot *s = &c->slots[c->issued % options.depth];
-    uint64_t turn = (uint64_t)c->index + (uint64_t)c->issued * options.connections;
+    uint64_t turn = (uint64_t)c->index + (uint64_t)c->issued * c->broker->connections;
     uint32_t correlation_id = htobe32(c->issued);
-    s->template = &templates[turn % template_count];
+    s->template = c->broker->templates[turn % c->broker->template_count];
     s->started_ns = started_ns;
     memcpy(s->head, s->template->request, REQUEST_HEAD);
     memcpy(s->head + 8, &correlation_id, 4);
@@ -247,7 +275,7 @@ static void write_issued(int epoll, struct connection *c)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n < 0)
-            die("the broker closed connection %u: %s", c->index, strerror(errno));
+            die("the broker closed connection %u: %s", c->number, strerror(errno));
         totals.sent_bytes += (uint64_t)n;
         c->written_bytes += (size_t)n;
         while (c->written < c->issued && c->written_bytes >= c->slots[c->written % options.depth].template->request_size) {
@@ -277,7 +305,7 @@ static void check_answer(struct connection *c, uint64_t at_ns)
     uint32_t correlation_id;
     memcpy(&correlation_id, c->answer + 4, 4);
     if (c->issued == c->answered || be32toh(correlation_id) != c->answered)
-        die("connection %u: correlation id %u where %u was due", c->index, be32toh(correlation_id), c->answered);
+        die("connection %u: correlation id %u where %u was due", c->number, be32toh(correlation_id), c->answered);
     uint16_t error_code;
     int64_t value;
     memcpy(&error_code, c->answer + t->error_at, 2);
@@ -316,7 +344,7 @@ static void take(struct connection *c, const uint8_t *bytes, size_t size, uint64
             memcpy(&after, c->answer, 4);
             c->answer_size = 4 + (uint64_t)be32toh(after);
             if (c->answer_size < 8 || c->answer_size > 1u << 30)
-                die("connection %u: an answer of %" PRIu64 " bytes", c->index, c->answer_size);
+                die("connection %u: an answer of %" PRIu64 " bytes", c->number, c->answer_size);
         } else if (c->answer_read == c->answer_size) {
             check_answer(c, at_ns);
             c->answer_size = c->answer_read = 0;
@@ -329,7 +357,7 @@ static void read_answers(struct connection *c)
     do {
         ssize_t n = receive_some(c);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            die("the broker closed connection %u: %s", c->index, n == 0 ? "end of stream" : strerror(errno));
+            die("the broker closed connection %u: %s", c->number, n == 0 ? "end of stream" : strerror(errno));
         if (n > 0) {
             totals.received_bytes += (uint64_t)n;
             take(c, scratch, (size_t)n, now_ns());
@@ -441,7 +469,7 @@ static void hold_idle(void)
 {
     const struct template *t = &templates[0];
     for (uint32_t i = 0; i < options.connections; i++) {
-        int fd = connect_to_broker();
+        int fd = connect_to_broker(&brokers[0]);
         uint32_t size;
         if (write(fd, t->request, t->request_size) != (ssize_t)t->request_size || recv(fd, &size, 4, MSG_WAITALL) != 4)
             die("idle connection %u got no answer", i);
@@ -455,6 +483,27 @@ static void hold_idle(void)
         continue;
 }
 
+/* Calls `take` with each part of `text`, which commas divide. */
+static void each_part(char *text, void (*take)(char *))
+{
+    for (char *part = strtok(text, ","); part != NULL; part = strtok(NULL, ","))
+        take(part);
+}
+
+static void take_port(char *port)
+{
+    if (broker_count == BROKERS)
+        die("more than %d ports", BROKERS);
+    brokers[broker_count++].port = port;
+}
+
+static void take_pid(char *pid)
+{
+    if (options.pid_count == BROKERS)
+        die("more than %d processes", BROKERS);
+    options.pids[options.pid_count++] = (pid_t)atoi(pid);
+}
+
 static void parse_options(int argc, char **argv)
 {
     static const struct option known[] = {
@@ -464,7 +513,7 @@ static void parse_options(int argc, char **argv)
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (o) {
         case 'h': options.host = optarg; break;
-        case 'p': options.port = optarg; break;
+        case 'p': each_part(optarg, take_port); break;
         case 't': options.templates_path = optarg; break;
         case 'c': options.connections = (uint32_t)atoi(optarg); break;
         case 'd': options.depth = (uint32_t)atoi(optarg); break;
@@ -472,13 +521,13 @@ static void parse_options(int argc, char **argv)
         case 'w': options.warmup_seconds = atof(optarg); break;
         case 'r': options.rate = atof(optarg); break;
         case 'n': options.requests = (uint32_t)atoi(optarg); break;
-        case 'P': options.pid = (pid_t)atoi(optarg); break;
+        case 'P': each_part(optarg, take_pid); break;
         case 'i': options.idle = true; break;
-        default: die("usage: loadgen --port PORT --templates FILE [--host H] [--connections N] [--depth D] [--seconds S] "
-                     "[--warmup S] [--rate PER_SECOND] [--requests PER_CONNECTION] [--pid BROKER] [--idle]");
+        default: die("usage: loadgen --port PORT,... --templates FILE [--host H] [--connections N] [--depth D] [--seconds S] "
+                     "[--warmup S] [--rate PER_SECOND] [--requests PER_CONNECTION] [--pid BROKER,...] [--idle]");
         }
     }
-    if (options.port == NULL || options.templates_path == NULL || options.connections == 0 || options.depth == 0)
+    if (broker_count == 0 || options.templates_path == NULL || options.connections == 0 || options.depth == 0)
         die("--port and --templates are needed; --connections and --depth are at least 1");
 }
 

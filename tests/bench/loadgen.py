@@ -51,7 +51,7 @@ def write_templates(path, templates):
     with open(path, "wb") as file:
         file.write(struct.pack("=I", len(templates)))
         for t in templates:
-            file.write(struct.pack("=IIIIq", len(t.request), t.error_at, t.least_size, t.value_at, t.value))
+            file.write(struct.pack("=IIIIqI", len(t.request), t.error_at, t.least_size, t.value_at, t.value, t.broker))
             file.write(t.request)
 
 
@@ -75,15 +75,24 @@ def figures(raw):
     }
 
 
-def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, rate=0.0, requests=0, pid=0, tls=False):
+def _listed(numbers):
+    """One number or several, as the generator takes them."""
+    return ",".join(map(str, numbers)) if isinstance(numbers, (list, tuple)) else str(numbers)
+
+
+def run(
+    port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, rate=0.0, requests=0, pid=(), tls=False
+):
     """Loads localhost:`port` and returns `figures`; raises LoadFailed when an answer was an error.
 
+    `port` may be a list, the n-th of which gets the templates with `broker` n; the connections are dealt out to them.
+    `pid`, or each of a list, is a broker's, whose processor time counts.
     `rate` (requests/s) paces the load; `requests` ends it after so many on each connection, whatever `seconds` says.
     `tls` says that the port speaks it.
     """
     limit = seconds if not requests else 3600.0
     arguments = {
-        "port": port,
+        "port": _listed(port),
         "templates": templates_path,
         "connections": connections,
         "depth": depth,
@@ -91,7 +100,7 @@ def run(port, templates_path, *, connections, depth=1, seconds=3.0, warmup=0.0, 
         "warmup": warmup,
         "rate": rate,
         "requests": requests,
-        "pid": pid,
+        "pid": _listed(pid),
     }
     command = [build(tls=tls), *(f"--{name}={value}" for name, value in arguments.items())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=limit + warmup + 60, check=False)

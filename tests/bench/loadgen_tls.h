@@ -28,7 +28,7 @@ static void begin_transport(struct connection *c)
     SSL_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_set_fd(tls, c->fd);
     if (SSL_connect(tls) != 1)
-        die("connection %u: no TLS: %s", c->index, ERR_reason_error_string(ERR_get_error()));
+        die("connection %u: no TLS: %s", c->number, ERR_reason_error_string(ERR_get_error()));
     c->transport = tls;
 }
 

@@ -43,3 +43,22 @@ def machine(python):
 def load_average():
     """The one-minute load average."""
     return float(Path("/proc/loadavg").read_text().split()[0])
+
+
+def children(pid):
+    """The processes that process `pid` has started and that still run."""
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
+def listens(pid, port):
+    """Whether process `pid` listens at a TCP port of this machine."""
+    inodes = set()
+    for family in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{family}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    links = (link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
+    return any(str(link) in inodes for link in links)

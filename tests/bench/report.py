@@ -47,6 +47,14 @@ FIGURES = {
     "times_one_sync": Figure("rate / one sync per request", "x", 1),
     "large_mb_per_s": Figure("rate of the large batches", "MB/s", 0),
     "seconds": Figure("time", "s", 1),
+    "failover_ms": Figure("first record elsewhere", "ms", 0),
+    "client_errors": Figure("errors at the client", "", 0),
+    "longest_pause_ms": Figure("longest pause", "ms", 0),
+    "processes_ratio": Figure("two processes / one", "x", 2),
+    "one_process_rate": Figure("requests of one process", "/s", 0),
+    "two_processes_rate": Figure("requests of two", "/s", 0),
+    "one_process_cpu": Figure("CPU of one process", "%", 0),
+    "two_processes_cpu": Figure("CPU of two", "%", 0),
 }
 COLUMNS = (
     "requests_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "cpu_us_per_request", "cpu_ms_per_mb", "rss_mb",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import loadgen, wire_bytes
 from .brokers import Before, Kafka, Pykafkad
+from .clusters import CheckoutCluster, KafkaCluster, OwnCluster
 from .load import CaseSkipped
 from .request_loads import PARTITIONS, encoded_batch, produce_templates
 from .results import summarise
@@ -40,6 +41,16 @@ class Bench:
         if broker_name == Before.name:
             return Before(self.scratch, self.options.python, self.options.before)
         return Pykafkad(self.scratch, self.options.python)
+
+    def cluster(self, broker_name, settings=(), **shape):
+        """A cluster of brokers of that kind, on fresh folders, not started; `shape` says how pykafkad runs it."""
+        if broker_name == Kafka.name:
+            return KafkaCluster(self.scratch, settings, libs=self.libs)
+        if broker_name == Before.name:
+            return CheckoutCluster(
+                self.scratch, settings, python=self.options.python, checkout=self.options.before, **shape
+            )
+        return OwnCluster(self.scratch, settings, python=self.options.python, **shape)
 
     def start(self, broker_names, warm_seconds):
         """Starts one broker of each kind and warms it: a JVM compiles for a while before it shows what it can do."""

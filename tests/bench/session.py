@@ -45,13 +45,44 @@ class Session:
 
         Raises LoadFailed after `seconds`.
         """
-        rows = wire_bytes.parse_create_topics(self.call(wire_bytes.create_topics(topics, dict(configs))))
+        made = self._create(topics, configs, 1)
+        for name, partitions in topics.items():
+            self._wait_until_served(name, partitions, seconds)
+        return made
+
+    def _create(self, topics, configs, replicas):
+        request = wire_bytes.create_topics(topics, dict(configs), replicas=replicas)
+        rows = wire_bytes.parse_create_topics(self.call(request))
         for name, _, error_code, message in rows:
             if error_code:
                 raise LoadFailed(f"topic {name} was not created: error {error_code}, {message}")
-        for name, partitions in topics.items():
-            self._wait_until_served(name, partitions, seconds)
         return {name: topic_id for name, topic_id, _, _ in rows}
+
+    def create_replicated(self, topic, partitions, replicas, configs=(), seconds=60):
+        """Creates a topic of a cluster; its id and `{partition: leader}` once all replicas are in sync."""
+        topic_id = self._create({topic: partitions}, configs, replicas)[topic]
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = self.placement([topic])[1].get(topic, {})
+            whole = [not error and leader >= 0 and len(isr) == replicas for error, leader, isr in found.values()]
+            if len(whole) == partitions and all(whole):
+                return topic_id, {index: leader for index, (_, leader, _) in found.items()}
+            time.sleep(RETRY_SECONDS)
+        raise LoadFailed(f"topic {topic} is not in sync after {seconds} s: {found}")
+
+    def wait_until_led(self, topic, partitions, led, seconds=60):
+        """Waits until this broker knows that it leads the partitions `led` of so many of a topic."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            ends = wire_bytes.parse_list_offsets(self.call(wire_bytes.list_offsets(topic, partitions)))
+            if not any(ends[each] for each in led):
+                return
+            time.sleep(RETRY_SECONDS)
+        raise LoadFailed(f"partitions {led} of topic {topic} are not led after {seconds} s: {ends}")
+
+    def placement(self, topics=()):
+        """`{node_id: port}`, and of topics `{name: {partition: (error_code, leader, isr)}}`."""
+        return wire_bytes.parse_placement(self.call(wire_bytes.metadata(list(topics))))
 
     def _wait_until_served(self, name, partitions, seconds):
         """Returns when the broker leads every partition and answers for each."""

@@ -1,6 +1,7 @@
 """The load generator, with a small broker whose answers the test controls."""
 
 import contextlib
+import os
 import socket
 import struct
 import threading
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 REQUEST = struct.pack(">ihhi", 16, 0, 7, 0) + b"12345678"
 
 
-def serve(listener, answer):
+def serve(listener, answer, threads):
     """Answers every 20-byte request on every connection with `answer(correlation_id)`, until the listener closes."""
 
     def serve_connection(connection):
@@ -36,25 +37,25 @@ def serve(listener, answer):
     with contextlib.suppress(OSError):
         while True:
             connection, _ = listener.accept()
-            threads.append(threading.Thread(target=serve_connection, args=(connection,)))
-            threads[-1].start()
-
-
-threads = []
+            thread = threading.Thread(target=serve_connection, args=(connection,))
+            thread.start()
+            threads.append(thread)
 
 
 @contextlib.contextmanager
 def broker(answer):
     """The port of a broker that answers with `answer(correlation_id)`."""
+    threads = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threads.append(threading.Thread(target=serve, args=(listener, answer)))
-        threads[-1].start()
+        accepting = threading.Thread(target=serve, args=(listener, answer, threads))
+        accepting.start()
         try:
             yield listener.getsockname()[1]
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            while threads:
-                threads.pop().join()
+            accepting.join()
+            for each in threads:
+                each.join()
 
 
 @pytest.fixture
@@ -107,6 +108,27 @@ def test_a_paced_run_keeps_its_rate(templates):
         while rates[-1] <= 200 and len(rates) <= 60:
             rates.append(loadgen.run(port, templates, connections=1, depth=8, rate=400, seconds=0.25)["requests_per_s"])
     assert rates[-1] > 200 and max(rates) < 600, rates
+
+
+def test_each_of_several_brokers_gets_its_own(tmp_path):
+    """The connections are dealt out to the brokers, and each is asked only what is meant for it."""
+    first, second = REQUEST, REQUEST[:-1] + b"9"
+    path = tmp_path / "two"
+    loadgen.write_templates(path, [Template(first, 8, 18, 10, 1), Template(second, 8, 18, 10, 2, 1)])
+    with contextlib.ExitStack() as stack:
+        ports = [
+            stack.enter_context(broker(lambda correlation_id, own=own: correlation_id + struct.pack(">hq", 0, own)))
+            for own in (1, 2)
+        ]
+        figures = loadgen.run(ports, path, connections=4, depth=2, requests=5, pid=[os.getpid()])
+        assert figures["requests_per_s"] > 0 and figures["cpu_us_per_request"] > 0
+        with pytest.raises(loadgen.LoadFailed, match="an unexpected value"):
+            loadgen.run(ports[::-1], path, connections=2, requests=1)
+        with pytest.raises(loadgen.LoadFailed, match="template 1 is for broker 1 of 1"):
+            loadgen.run(ports[0], path, connections=1, requests=1)
+        loadgen.write_templates(path, [Template(first, 8, 18, 10, 1)])
+        with pytest.raises(loadgen.LoadFailed, match="there is no template for broker 1"):
+            loadgen.run(ports, path, connections=2, requests=1)
 
 
 def test_idle_connections_are_answered_once_and_held(templates):

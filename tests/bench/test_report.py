@@ -132,6 +132,17 @@ def test_the_floors_are_those_of_this_list():
         "start": [("start_ms", 100)],
         "start-embedded": [("start_ms", 5)],
         "start-3-brokers": [("start_ms", 150), ("rss_mb", 45)],
+        "replicated-1rec-c50": [("requests_per_s", 1.0), ("cpu_us_per_request", 0.5)],
+        "replicated-1rec-c1": [("p50_us", 0.8)],
+        "replicated-16KB": [("mb_per_s", 0.8)],
+        "replicated-1rec-c50-processes": [("requests_per_s", 1.0), ("cpu_us_per_request", 0.5)],
+        "replicated-1rec-c1-processes": [("p50_us", 0.8)],
+        "replicated-16KB-processes": [("mb_per_s", 0.8)],
+        "two-processes": [("processes_ratio", 1.6)],
+        "failover": [("failover_ms", 0.5)],
+        "failover-10000": [("failover_ms", 1.0)],
+        "failover-turns": [("turn_ms", 50)],
+        "controlled-shutdown": [("client_errors", 0)],
         "checkpoint-15000": [("turn_ms", 20)],
         "idle-memory": [("rss_mb", 30)],
         "idle-10000": [("idle_delta_mb", 15), ("beside_idle_cpu", 1.05)],
@@ -180,8 +191,9 @@ def test_a_later_run_replaces_its_own_cases_in_an_earlier_one():
     assert with_earlier([{"name": second, "run": 2}], earlier) == [{"name": second, "run": 2}]
 
 
+CLUSTER_CASES = ("replicated-", "two-processes", "failover", "controlled-shutdown")
 # Cases whose rows wait for a quiet machine. The document says so.
-NOT_MEASURED = ("tls-", "scram-", "acls-", "quotas", "strangers-", "start-3-brokers")
+NOT_MEASURED = ("tls-", "scram-", "acls-", "quotas", "strangers-", "start-3-brokers", *CLUSTER_CASES)
 
 
 def test_the_document_has_a_row_for_every_case_with_its_floors():

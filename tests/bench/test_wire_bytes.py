@@ -99,6 +99,23 @@ def test_a_metadata_answer_has_each_partitions_error():
     answer += struct.pack(">h", 0) + wire_bytes.string("a") + struct.pack(">?i", False, 1) + partition + bytes(4)
     answer += struct.pack(">h", 3) + wire_bytes.string("b") + struct.pack(">?i", False, 0) + bytes(4)
     assert wire_bytes.parse_metadata(answer) == {"a": {0: 5}, "b": {-1: 3}}
+    ports, topics = wire_bytes.parse_placement(answer)
+    assert ports == {1: 9092} and topics == {"a": {0: (5, -1, (1,))}, "b": {-1: (3, -1, ())}}
+
+
+def test_the_leader_of_the_quorum_is_asked_for():
+    """DescribeQuorum 0, as another codec has it."""
+    asked = messages.decode(
+        messages.DescribeQuorumRequest, 0, wire_bytes.describe_quorum()[4 + 8 + 2 + len(wire_bytes.CLIENT_ID) + 1 :]
+    )
+    assert [(each.topic_name, [row.partition_index for row in each.partitions]) for each in asked.topics] == [
+        ("__cluster_metadata", [0])
+    ]
+    response = messages.DescribeQuorumResponse
+    for code, leader in ((0, 3), (6, -1)):
+        row = response.PartitionData(partition_index=0, error_code=code, leader_id=3)
+        answer = response(topics=[response.TopicData(topic_name="__cluster_metadata", partitions=[row])])
+        assert wire_bytes.parse_quorum_leader(bytes(5) + messages.encode(answer, 0)) == leader
 
 
 def test_a_consumer_continues_after_the_last_whole_batch():

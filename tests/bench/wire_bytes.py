@@ -14,15 +14,16 @@ from collections import namedtuple
 import crc32c
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
-DESCRIBE_CONFIGS, DESCRIBE_TOPIC_PARTITIONS = 32, 75
+DESCRIBE_CONFIGS, DESCRIBE_QUORUM, DESCRIBE_TOPIC_PARTITIONS = 32, 55, 75
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 CLIENT_ID = "bench"
 RECORD_VALUE_BYTES = 100
 BATCH_HEADER_BYTES = 61
 
-Template = namedtuple("Template", "request error_at least_size value_at value", defaults=(0, 0))
+Template = namedtuple("Template", "request error_at least_size value_at value broker", defaults=(0, 0, 0))
 Template.__doc__ = """A request to replay and what its answer must hold: an int16 error code of 0 at `error_at`, at
-least `least_size` bytes, and where `value_at` is not 0 the int64 `value` there."""
+least `least_size` bytes, and where `value_at` is not 0 the int64 `value` there. Of several brokers number `broker` gets
+it."""
 
 
 # ---- primitives ----
@@ -147,14 +148,14 @@ def api_versions():
     return Template(request(API_VERSIONS, 0, b""), 8, 14)
 
 
-def create_topics(topics, configs, timeout_ms=120_000):
-    """CreateTopics 7 for `{name: partitions}`, one replica each, with the same `{config: value}`."""
+def create_topics(topics, configs, *, replicas=1, timeout_ms=120_000):
+    """CreateTopics 7 for `{name: partitions}`, all with as many replicas and the same `{config: value}`."""
     encoded_configs = unsigned_varint(len(configs) + 1)
     for name, value in configs.items():
         encoded_configs += compact_string(name) + compact_string(value) + b"\0"
     body = unsigned_varint(len(topics) + 1)
     for name, partitions in topics.items():
-        body += compact_string(name) + struct.pack(">ih", partitions, 1) + b"\1" + encoded_configs + b"\0"
+        body += compact_string(name) + struct.pack(">ih", partitions, replicas) + b"\1" + encoded_configs + b"\0"
     return request(CREATE_TOPICS, 7, body + struct.pack(">i?", timeout_ms, False) + b"\0", flexible=True)
 
 
@@ -213,6 +214,12 @@ def list_offsets(topic, partitions):
     """ListOffsets 1 for the end of each of `partitions` partitions of one topic."""
     body = struct.pack(">ii", -1, 1) + string(topic) + struct.pack(">i", partitions)
     return request(LIST_OFFSETS, 1, body + b"".join(struct.pack(">iq", index, -1) for index in range(partitions)))
+
+
+def describe_quorum():
+    """DescribeQuorum 0 of the metadata log."""
+    body = b"\2" + compact_string("__cluster_metadata") + b"\2" + struct.pack(">i", 0) + b"\0\0\0"
+    return request(DESCRIBE_QUORUM, 0, body, flexible=True)
 
 
 class Reader:
@@ -283,26 +290,47 @@ def parse_delete_topics(answer):
     return {reader.string(): reader.take(">h")[0] for _ in range(reader.take(">i")[0])}
 
 
-def parse_metadata(answer):
-    """`{name: {partition: error_code}}` of a Metadata 8 answer; a topic's own error stands as partition -1."""
+def parse_placement(answer):
+    """`{node_id: port}` and `{name: {partition: (error_code, leader, isr)}}` of a Metadata 8 answer; a topic's own
+    error stands as partition -1."""
     reader = Reader(answer, 8)
+    ports = {}
     for _ in range(reader.take(">i")[0]):
-        reader.take(">i"), reader.string(), reader.take(">i"), reader.string()
+        (node_id,) = reader.take(">i")
+        reader.string()
+        (ports[node_id],) = reader.take(">i")
+        reader.string()
     reader.string(), reader.take(">i")
     topics = {}
     for _ in range(reader.take(">i")[0]):
         (error_code,) = reader.take(">h")
         partitions = topics.setdefault(reader.string(), {})
         if error_code:
-            partitions[-1] = error_code
+            partitions[-1] = error_code, -1, ()
         reader.take(">?")
         for _ in range(reader.take(">i")[0]):
-            partition_error, index, _leader, _epoch = reader.take(">hiii")
-            partitions[index] = partition_error
-            for _ in range(3):
-                reader.bytes(4 * reader.take(">i")[0])
+            partition_error, index, leader, _epoch = reader.take(">hiii")
+            _replicas, isr, _offline = (reader.take(f">{reader.take('>i')[0]}i") for _ in range(3))
+            partitions[index] = partition_error, leader, isr
         reader.take(">i")
-    return topics
+    return ports, topics
+
+
+def parse_metadata(answer):
+    """`{name: {partition: error_code}}` of a Metadata 8 answer; a topic's own error stands as partition -1."""
+    return {
+        name: {index: row[0] for index, row in partitions.items()}
+        for name, partitions in parse_placement(answer)[1].items()
+    }
+
+
+def parse_quorum_leader(answer):
+    """The node that leads the quorum, of a DescribeQuorum 0 answer; -1 for none."""
+    reader = Reader(answer, 4)
+    reader.skip_tags()
+    reader.take(">h"), reader.unsigned_varint(), reader.compact_string(), reader.unsigned_varint()
+    _index, error_code, leader = reader.take(">ihi")
+    return -1 if error_code else leader
 
 
 def parse_list_offsets(answer):
