@@ -30,4 +30,6 @@ def handle(ctx: ControllerContext, request: messages.BrokerRegistrationRequest) 
     """Submits the registration to the controller."""
     if not may(ctx, CLUSTER_ACTION):
         return messages.BrokerRegistrationResponse(error_code=CLUSTER_ACTION.error)
-    return ctx.controller.submit(BrokerRegistration(ctx.token, request, ctx.version, ctx.now))
+    event = BrokerRegistration(ctx.token, request, ctx.version, ctx.now)
+    event.address, event.is_own = ctx.client_host.removeprefix("/"), ctx.is_local
+    return ctx.controller.submit(event)

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     class Session(Protocol):
         """Who the caller is and what it may do."""
 
+        is_local: bool
+
         @property
         def principal(self) -> str: ...
 

@@ -165,6 +165,12 @@ class ControllerContext(NodeContext):
         return connection
 
     @property
+    def is_local(self) -> bool:
+        """Whether the caller is the broker of this process, which may do everything."""
+        connection = self._request.connection
+        return connection is not None and connection.session.is_local
+
+    @property
     def login(self) -> Login | None:
         """The login by SASL at the controller's own listener; None for every other request."""
         connection = self._request.connection
@@ -238,10 +244,9 @@ class ControllerContext(NodeContext):
         The authorizer is asked each time, while a broker's session remembers its decisions: the request is a value that
         may have come from another process, so there is no session to keep them in, and requests that the controller
         decides are rare. So a changed ACL also holds from the next request on."""
-        authorizer = self._services.authorizer
-        if authorizer is None:
+        authorizer, request = self._services.authorizer, self._request
+        if authorizer is None or self.is_local:
             return True
-        request = self._request
         return authorizer.authorize(request.principal, request.client_address, operation, resource_type, resource_name)
 
     def allowed(self, operation: str, resource_type: str, resource_name: str | None) -> bool:

@@ -77,6 +77,7 @@ def register(controller: Controller, event: BrokerRegistration) -> Effects:
     except KafkaError as error:
         refused: dict[str, object] = {
             "broker": request.broker_id,
+            "address": event.address,
             "error": errors.name(error.code),
             "reason": error.text,
         }
@@ -110,7 +111,7 @@ def _check_registration(controller: Controller, event: BrokerRegistration, sessi
         text = f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}"
         raise KafkaError(errors.INCONSISTENT_CLUSTER_ID, text)
     existing = image.brokers.get(request.broker_id)
-    if existing is not None and existing.incarnation_id != request.incarnation_id:
+    if existing is not None and existing.incarnation_id != request.incarnation_id and not event.is_own:
         if existing.id in controller.local_brokers or sessions.is_alive(existing.id, existing.epoch, event.now):
             raise KafkaError(
                 errors.DUPLICATE_BROKER_REGISTRATION,

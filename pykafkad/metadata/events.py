@@ -66,16 +66,16 @@ class RegisterBroker:
 
 
 class BrokerRegistration:
-    """A broker of another process asks for its registration, by a request of `version`. `now` is the turn, in monotonic
-    seconds."""
+    """A broker asks for its registration, by a request of `version`. `now` is the turn, in monotonic seconds, `address`
+    where the request came from. `is_own` says that the broker is in the controller's process: who had its id before is
+    an earlier life of it, which has ended."""
 
-    __slots__ = ("now", "request", "token", "version")
+    __slots__ = ("address", "is_own", "now", "request", "token", "version")
 
     def __init__(self, token: object, request: messages.BrokerRegistrationRequest, version: int, now: float) -> None:
-        self.token = token
-        self.request = request
-        self.version = version
+        self.token, self.request, self.version = token, request, version
         self.now = now
+        self.address, self.is_own = "", False
 
 
 class BrokerHeartbeat:
@@ -368,8 +368,7 @@ class UpdateFeatures:
         """`names` are those of the response's rows; a name may come twice. `voters` are those of the quorum: they are
         written to the log when `kraft.version` becomes 1."""
         self.names = names
-        self.refusal: str | None = None
-        """Why the quorum does not raise `kraft.version`."""
+        self.refusal: str | None = None  # why the quorum does not raise kraft.version
         self.token = token
         self.updates = updates
         self.voters = voters

@@ -186,8 +186,13 @@ def install(process: Process, authorizer: Authorizer, settings: Settings) -> Aud
     kind = JsonSink if path.endswith(JSON_ENDING) else Sink
     clock = process.runtime.clock
     audit = Audit(authorizer, kind(write, clock), clock, tells_allowed=tells_allowed)
-    process.controller.services.audit = audit
-    for sessions in (process.controller.sessions, *(each.sessions for each in process.brokers)):
+    controller = process.own_controller
+    of_controller = []
+    if controller is not None:
+        controller.services.audit = audit
+        of_controller.append(controller.sessions)
+    of_broker = [] if process.broker is None else [process.broker.sessions]
+    for sessions in (*of_controller, *of_broker):
         sessions.audit, sessions.session_class = audit, AuditedSession
         if tells_allowed and sessions.watched_fast_paths is not None:
             sessions.watched_fast_paths.authorizer = _Telling(authorizer, audit)

@@ -4,7 +4,7 @@ registered with their active controller, and asks that for every change of the m
 from __future__ import annotations
 
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError
+from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server import peer_security
 from pykafkad.server.broker import Broker
 from pykafkad.server.broker_lifecycle import RUNNING, BrokerLifecycle
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
+    from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.logs import Logs
+    from pykafkad.server.peer import Security
     from pykafkad.server.session import Authorizer
 
 
@@ -58,13 +61,13 @@ class BrokerProcess(Process):
         housekeeping = self.housekeeping = Housekeeping(runtime, settings, directories)
         authorizer = self._authorizer(settings, authorizer)
         self.source = self._make_source(observer, authorizer)
-        channel: Any = ControllerChannel(runtime, settings, self.source)
+        channel: Any = ControllerChannel(runtime, settings, self.source, self._local_links())
         self.controller = channel
         if self._acls is not None:
             self.source.on_committed(self._acls)
         broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
         self.lifecycle = BrokerLifecycle(broker, channel, self._unfenced)
-        broker.peer_security = peer_security.of_brokers(settings)
+        broker.peer_security = self._peer_security()
         # The last is the first to resign: others lead before anything here ends.
         runtime.nodes += [directories, housekeeping, self.source, broker, channel, self.lifecycle]
         self.audit = None
@@ -85,6 +88,30 @@ class BrokerProcess(Process):
     def _make_source(self, observer: Callable[..., Any], authorizer: Authorizer | None) -> Any:
         """Where the broker learns of the metadata."""
         return observer(self.runtime, self._settings, self.directories, self.housekeeping)
+
+    def _local_links(self) -> LocalLinks | None:
+        """The way to a controller of this process."""
+        return None
+
+    def _peer_security(self) -> Security:
+        """How the broker reaches others. Raises ConfigError."""
+        return peer_security.of_brokers(self._settings)
+
+    @property
+    def own_controller(self) -> ControllerNode | None:
+        return None
+
+    def ask_at_start(self, event: Any) -> Any:
+        """Ask whichever controller is active. Raises StartFailure when no answer comes."""
+        self.controller.submit(event)
+        token, runtime = event.token, self.runtime
+        while token.message is None and token.problem is None:
+            if runtime.stopping is not None:
+                raise StartFailure(runtime.stopping)
+            runtime.reactor.turn(runtime.seconds_to_next_turn(float("inf")))
+        if token.problem is not None:
+            raise StartFailure(token.problem)
+        return token.message
 
     def begin(self, *, stale_file: str | None = None) -> None:
         """Open the directories, listen, and begin to observe and to register."""

@@ -2,14 +2,17 @@
 others: one of several voters, or the first that others may join.
 
 The broker learns of the metadata from its own controller, as both have one log and one image. Everything that it asks
-goes to the active controller, which may be any node: over a connection, also where it is the one beside it, as in
-Kafka. A process whose controller listens nowhere is simpler (`wiring.Process`)."""
+goes to the active controller, which may be any node: over a connection, also where it is the one beside it, and then
+one that this process alone has. A process whose controller listens nowhere is simpler (`wiring.Process`)."""
 
 from __future__ import annotations
 
+from pykafkad.errors import ConfigError
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.broker_process import BrokerProcess
 from pykafkad.server.cluster import no_snapshots
+from pykafkad.server.local_links import LocalLinks
+from pykafkad.server.peer import PLAIN_TEXT
 from pykafkad.server.raft_controller import RaftController
 
 TYPE_CHECKING = False
@@ -18,8 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.config import Settings
+    from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.peer import Security
     from pykafkad.server.session import Authorizer
 
 
@@ -40,8 +45,6 @@ class CombinedProcess(BrokerProcess):
 
     __slots__ = ("_controller_listening",)
 
-    is_quorum = True
-
     def __init__(
         self,
         settings: Settings,
@@ -60,10 +63,28 @@ class CombinedProcess(BrokerProcess):
         assert self.broker is not None
         self.broker.services.open_data_snapshots = self._data_snapshots
 
+    @property
+    def own_controller(self) -> ControllerNode | None:
+        controller: ControllerNode = self.source
+        return controller
+
     def _make_source(self, observer: Callable[..., Any], authorizer: Authorizer | None) -> CombinedController:
         return CombinedController(
             self.runtime, self._settings, self.directories, self.housekeeping, self._controller_listening, authorizer
         )
+
+    def _local_links(self) -> LocalLinks:
+        return LocalLinks(self.runtime, lambda _: self.source.socket_server)
+
+    def _peer_security(self) -> Security:
+        try:
+            return super()._peer_security()
+        except ConfigError as error:
+            if quorum_settings.needs_format(self._settings):
+                raise
+            # A broker alone reaches nobody, and needs no login for that.
+            self.runtime.logs.warning("server", "other-brokers-unreachable", reason=error)
+            return PLAIN_TEXT
 
     def _data_snapshots(self) -> DataSnapshots:
         assert self.broker is not None

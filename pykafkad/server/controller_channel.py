@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
     from pykafkad.server.controller_node import MetadataFollower
     from pykafkad.server.dispatch import ServedContext
+    from pykafkad.server.local_links import LocalLinks
+    from pykafkad.server.logs import Logs
     from pykafkad.server.metadata_source import ActiveController, MetadataSource
     from pykafkad.server.peer import Security
     from pykafkad.server.runtime import Runtime
@@ -61,8 +63,16 @@ class ControllerLink:
     """Requests to the active controller, over a connection of their own."""
 
     def __init__(
-        self, runtime: Runtime, source: MetadataSource, client_id: str, request_timeout_ms: int, security: Security
+        self,
+        runtime: Runtime,
+        source: MetadataSource,
+        client_id: str,
+        request_timeout_ms: int,
+        security: Security,
+        local: tuple[int, LocalLinks] | None = None,
     ) -> None:
+        """`local` is the node id of a controller of this process, and the way to it."""
+        self._local = local
         self._runtime = runtime
         self._source = source
         self._client_id = client_id
@@ -131,7 +141,13 @@ class ControllerLink:
             self._peer = None
 
     def _connect(self, active: ActiveController) -> None:
-        if self._addresses:
+        if self._local is not None and self._local[0] == active.node_id:
+            node_id, links = self._local
+            self._peer = Peer(
+                self._runtime, "", node_id, client_id=self._client_id, limits=self._limits, connector=links
+            )
+            self._send_waiting(self._peer)
+        elif self._addresses:
             address = self._addresses.pop(0)
             self._peer = Peer(
                 self._runtime,
@@ -183,7 +199,8 @@ def _is_not_controller(answer: Any) -> bool:
     """Whether who answered is not the active controller. Some say so for each topic or resource."""
     rows = [answer]
     if not hasattr(answer, "error_code"):
-        rows = answer.topics if hasattr(answer, "topics") else answer.responses
+        name = next(each for each in ("topics", "responses", "results") if hasattr(answer, each))
+        rows = getattr(answer, name)
     return any(row.error_code == errors.NOT_CONTROLLER for row in rows)
 
 
@@ -199,8 +216,12 @@ class ControllerChannel(RuntimeNode):
     is_busy = False
     """Whether the controller has an event that is not done: nobody here knows, and nobody is held up by it."""
 
-    def __init__(self, runtime: Runtime, settings: Settings, source: MetadataSource) -> None:
+    def __init__(
+        self, runtime: Runtime, settings: Settings, source: MetadataSource, local_links: LocalLinks | None = None
+    ) -> None:
+        """`local_links` lead to the controller of the same process and node id, where it has one."""
         self.source = source
+        self._local = None if local_links is None else (settings.node_id, local_links)
         self.lifecycle: Any = None
         self._followers: list[MetadataFollower] = []
         self._runtime = runtime
@@ -218,6 +239,11 @@ class ControllerChannel(RuntimeNode):
         """The current picture of the cluster."""
         return self.source.image
 
+    @property
+    def logs(self) -> Logs:
+        """What is told of the metadata."""
+        return self.source.logs
+
     def on_committed(self, follower: MetadataFollower) -> None:
         """Tell `follower` of every change of the image once it was told to `begin`. Before that the image is one of the
         past: what is not in it may be a partition that has come since."""
@@ -232,7 +258,9 @@ class ControllerChannel(RuntimeNode):
     def link(self, purpose: str, request_timeout_ms: int) -> ControllerLink:
         """One more connection to whoever is active."""
         client_id = f"broker-{self._settings.node_id}-{purpose}"
-        self._links.append(ControllerLink(self._runtime, self.source, client_id, request_timeout_ms, self._security))
+        self._links.append(
+            ControllerLink(self._runtime, self.source, client_id, request_timeout_ms, self._security, self._local)
+        )
         return self._links[-1]
 
     def _retry(self) -> None:
@@ -344,6 +372,21 @@ class ControllerChannel(RuntimeNode):
         self._link.send(envelopes.assignment(event, broker.epoch), then)
         return None
 
+    def _alter_scram_credentials(self, event: events.AlterUserScramCredentials) -> object:
+        request = messages.AlterUserScramCredentialsRequest(deletions=event.deletions, upsertions=event.upsertions)
+        self._ask(request, event.token)
+        return DEFERRED
+
+    def _create_acls(self, event: events.CreateAcls) -> object:
+        self._ask(messages.CreateAclsRequest(creations=event.creations), event.token)
+        return DEFERRED
+
+    def _delete_topics(self, event: events.DeleteTopics) -> object:
+        request = messages.DeleteTopicsRequest
+        topics = [request.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in event.topics]
+        self._ask(request(topics=topics, timeout_ms=self._settings.request_timeout_ms), event.token)
+        return DEFERRED
+
     def _create_topics(self, event: events.CreateTopics) -> object:
         request = messages.CreateTopicsRequest(
             topics=event.topics, timeout_ms=self._settings.request_timeout_ms, validate_only=event.validate_only
@@ -399,11 +442,14 @@ _SUBMITTED: dict[type, Callable[[ControllerChannel, Any], object]] = {
     events.AllocateProducerIds: ControllerChannel._allocate_producer_ids,
     events.AlterConfigs: ControllerChannel._alter_configs,
     events.AlterPartition: ControllerChannel._alter_partition,
+    events.AlterUserScramCredentials: ControllerChannel._alter_scram_credentials,
     events.AssignReplicasToDirs: ControllerChannel._assign_replicas,
     events.AutoCreateTopics: ControllerChannel._auto_create_topics,
     events.ChangeLogDirs: ControllerChannel._change_log_dirs,
+    events.CreateAcls: ControllerChannel._create_acls,
     events.CreateDelegationToken: ControllerChannel._forward_original,
     events.CreateTopics: ControllerChannel._create_topics,
+    events.DeleteTopics: ControllerChannel._delete_topics,
     events.ExpireDelegationToken: ControllerChannel._forward_original,
     events.RenewDelegationToken: ControllerChannel._forward_original,
     events.StopBroker: ControllerChannel._stop_broker,

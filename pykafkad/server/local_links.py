@@ -1,7 +1,8 @@
-"""Connections between the brokers of one process, which nobody outside of it can reach.
+"""Connections between the nodes of one process, which nobody outside of it can reach: its brokers, or a broker and the
+controller beside it.
 
-Each is a pair of sockets that this process alone has: one end is a `Peer`'s, the other is served by the other broker,
-at a listener without an address. No port is open for them, so there is nothing that a stranger could connect to;
+Each is a pair of sockets that this process alone has: one end is a `Peer`'s, the other is served by the other node, at
+a listener without an address. No port is open for them, so there is nothing that a stranger could connect to;
 whoever has an end is a broker of this process, needs no login, and may do what brokers do."""
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class LocalSession(Session):
     """The session of a broker of this process: no authorizer is asked."""
 
     __slots__ = ()
+
+    is_local = True
 
     def could(self, operation: str, resource_type: str, resource_name: str | None) -> bool:
         """Brokers of one process trust each other."""

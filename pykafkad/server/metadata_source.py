@@ -27,9 +27,12 @@ if TYPE_CHECKING:
 
     from pykafkad.metadata.image import Image
     from pykafkad.server.controller_node import MetadataFollower
+    from pykafkad.server.logs import Logs
 
     class MetadataSource(Protocol):
         """What a broker asks of either source."""
+
+        logs: Logs
 
         @property
         def image(self) -> Image:

@@ -8,17 +8,18 @@ from random import Random
 from pykafkad import __version__
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError, StartFailure, StorageFailure
+from pykafkad.errors import TOPIC_ALREADY_EXISTS, ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.logs import logger, process_logs
+from pykafkad.server.start_token import StartToken
 from pykafkad.server.wiring import BROKER, CONTROLLER, Process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from pykafkad.config import Settings
     from pykafkad.server.data_snapshots import Asking
@@ -251,32 +252,21 @@ def begin(
     process.start(stale_file=stale_file)
     remove_leftovers(process)
     if process.is_quorum:
-        _settle(process, topics, users, acls)
+        _settle(process, topics, acls)
         return
     if topics:
         create_topics(process, topics)
     if users:
         from pykafkad.server import scram_users
 
-        scram_users.add(process.controller, users, StartToken())
+        scram_users.add(process, users)
     if acls:
         from pykafkad.server import start_acls
 
         start_acls.add(process, acls)
 
 
-def _settle(
-    process: Process,
-    topics: Sequence[tuple[str, int]],
-    users: Sequence[tuple[str, str, str]],
-    acls: Sequence[tuple[str, Creation]],
-) -> None:
-    if any(mechanism != "PLAIN" for _, _, mechanism in users):
-        raise ConfigError(
-            "--user: with several controllers SCRAM users are stored by pykafkad users, or pykafkad format --add-scram"
-        )
-    if len(process.brokers) == 1 and not (topics or acls):
-        return
+def _settle(process: Process, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
     from pykafkad.server import cluster_settings
     from pykafkad.server.start_requests import StartRequests
 
@@ -328,31 +318,18 @@ def parse_listeners(settings: Settings) -> list[Listener]:
 
 
 def create_topics(process: Process, topics: Sequence[tuple[str, int]]) -> None:
-    """Create the topics of `--topic` that are not there yet."""
+    """Create the topics of `--topic` that are not there yet. Raises ConfigError for one that cannot be."""
     from pykafkad.wire import messages
 
     for name, partitions in topics:
         if name in process.controller.image.topics:
             continue
-        token = StartToken()
         topic = messages.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-        process.controller.submit(events.CreateTopics(token, [topic]))
         # The answer comes when all of the topic's partitions are placed and their logs are there.
-        process.runtime.tasks.finish(float("inf"))
-        for broker in process.brokers:
-            broker.partitions.pending.finish()
-        (row,) = token.message.topics
-        if row.error_code:
+        (row,) = process.ask_at_start(events.CreateTopics(StartToken(), [topic])).topics
+        # Another node may have been asked for the same.
+        if row.error_code not in (0, TOPIC_ALREADY_EXISTS):
             raise ConfigError(f"--topic {name}:{partitions}: {row.error_message}")
-
-
-class StartToken:
-    """Takes the controller's answer while nothing is served yet."""
-
-    __slots__ = ("message",)
-
-    def deliver(self, message: Any) -> None:
-        self.message = message
 
 
 def _trace(process: Process, before: WireTrace | None) -> WireTrace | None:

@@ -10,28 +10,27 @@ from pykafkad.metadata.configs import SET
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.sasl.offer import SECRET_BYTES
 from pykafkad.sasl.scram import HASHES, USUAL_ITERATIONS, usual_salt
+from pykafkad.server.start_token import StartToken
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from pykafkad.metadata.image import Image
     from pykafkad.server.broker import Broker
-    from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.wiring import Process
 
 SECRET = "pykafkad.sasl.scram.secret"
 
 _SALT_BYTES = 18
 
 
-def add(controller: ControllerNode, users: Sequence[tuple[str, str, str]], token: Any) -> None:
-    """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored. The
-    answer goes to `token`."""
+def add(process: Process, users: Sequence[tuple[str, str, str]]) -> None:
+    """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored."""
     wanted = []
     for name, password, mechanism in users:
-        if mechanism in HASHES and not _is_stored(controller.image, name, password, mechanism):
+        if mechanism in HASHES and not _is_stored(process.controller.image, name, password, mechanism):
             salt = usual_salt(urandom(_SALT_BYTES))
             wanted.append(
                 messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
@@ -46,7 +45,7 @@ def add(controller: ControllerNode, users: Sequence[tuple[str, str, str]], token
     while wanted:
         names = {each.name: each for each in wanted}
         wanted = [each for each in wanted if names[each.name] is not each]
-        controller.submit(events.AlterUserScramCredentials(token, [], list(names.values())))
+        process.ask_at_start(events.AlterUserScramCredentials(StartToken(), [], list(names.values())))
 
 
 def share_secret(broker: Broker) -> None:

@@ -103,6 +103,9 @@ class Session:
         "stage",
     )
 
+    is_local = False
+    """Whether the caller is this process itself (`local_links.py`), which may do everything."""
+
     def __init__(self, sessions: Sessions, listener: Listener, peer: str) -> None:
         self._sessions = sessions
         self._address = peer

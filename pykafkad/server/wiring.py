@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
@@ -130,6 +130,19 @@ class Process:
     def listeners(self) -> list[Listener]:
         """Where the process serves."""
         return self.controller.listeners if self.broker is None else self.broker.listeners
+
+    @property
+    def own_controller(self) -> ControllerNode | None:
+        """The controller in this process, if it has one."""
+        return self.controller
+
+    def ask_at_start(self, event: Any) -> Any:
+        """What the controller answers to an event whose token is a `StartToken`, before the process is ready."""
+        self.controller.submit(event)
+        self.runtime.tasks.finish(float("inf"))
+        for broker in self.brokers:
+            broker.partitions.pending.finish()
+        return event.token.message
 
     def start(self, *, stale_file: str | None = None) -> None:
         """Everything up to serving. Raises ConfigError, StorageFailure or OSError with what stands in the way.

@@ -18,7 +18,7 @@ from pykafkad.memory_disk import MemoryDisk
 from pykafkad.server.logs import tell_settings
 from pykafkad.server.wiring import Process
 from pykafkad.testing import log_bridge
-from pykafkad.testing.broker_loop import CALL_SECONDS, BrokerEnded, BrokerLoop, Token
+from pykafkad.testing.broker_loop import CALL_SECONDS, BrokerEnded, BrokerLoop
 from pykafkad.testing.options import Options
 from pykafkad.testing.wire_client import connected
 
@@ -95,9 +95,7 @@ class EmbeddedBroker(BrokerLoop):
         from pykafkad.server import scram_users, start_acls
 
         if guard.users:
-            scram_users.add(
-                process.controller, [(name, password, mechanism) for name, password, mechanism in guard.users], Token()
-            )
+            scram_users.add(process, [(name, password, mechanism) for name, password, mechanism in guard.users])
         if guard.acls:
             start_acls.add(process, words.parse(guard.acls, "acls:"))
 

@@ -110,6 +110,7 @@ def test_a_broker_must_support_the_levels_of_the_clusters_features(world, peer, 
     told = [fields for event, fields in lines.all if event == "broker-registration-refused"]
     assert len(told) == bool(reason)
     assert all(reason in each["reason"] and each["error"] == "UNSUPPORTED_VERSION" for each in told)
+    assert all(each["address"] for each in told), "who it was"
 
 
 def test_another_incarnation_waits_until_the_session_of_the_first_has_ended(world, peer):

@@ -1,0 +1,105 @@
+"""A node that is a broker and a controller, whose settings name nobody else: a cluster that others can join."""
+
+from __future__ import annotations
+
+from pykafkad import errors
+from pykafkad.metadata import events
+from pykafkad.metadata.brokers import Endpoint
+from pykafkad.metadata.voters import Voter
+from pykafkad.raft import forms
+from pykafkad.server.start_token import StartToken
+from pykafkad.wire import messages
+from tests.server.test_kraft_version import submit
+from tests.simulation.combined import CombinedNodes
+from tests.simulation.controllers import CLUSTER_ID, PORT, directory_id, host_of
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def alone(seed=1, **settings):
+    """The first node, which serves."""
+    world = CombinedNodes(seed, (1,), dynamic=True, min_insync_replicas=1, **settings)
+    world.until_serving()
+    return world
+
+
+def test_a_node_that_was_killed_is_back_at_once():
+    """Its own controller knows that its earlier life has ended; others wait until the session is over."""
+    world = alone()
+    world.create_topic("t")
+    for loses_power in (False, True):
+        world.kill(1, loses_power=loses_power)
+        world.start(1)
+        began = world.clock.now()
+        world.until_serving()
+        assert world.clock.now() - began < 1.0
+    assert world.image().topics["t"].partitions[0].leader == 1
+
+
+def test_others_join_and_the_first_can_go():
+    """Two more are observers first, and then voters; they serve on without the first one."""
+    world = alone(2)
+    for each in (2, 3):
+        world.format(each)
+        world.node_ids = [*world.node_ids, each] if each not in world.node_ids else world.node_ids
+        world.start(each)
+        world.until_serving()
+        voter = Voter(each, directory_id(each), [Endpoint("CONTROLLER", host_of(each), PORT)])
+        added = submit(world, 80, 1, forms.add_voter_request(CLUSTER_ID, voter, 10_000, ack_when_committed=True))
+        assert (added.error_code, added.error_message) == (0, None)
+    world.create_topic("t")
+    world.kill(1)
+    assert world.elect() in (2, 3)
+    world.until(lambda: world.image().topics["t"].partitions[0].leader in (2, 3))
+    told = []
+    world.produce("t", b"v", told.append)
+    world.until(lambda: bool(told))
+
+
+def test_an_id_in_use_is_refused():
+    """A broker of another process with the id of a living one, from a copy of its directory."""
+    world = alone(3)
+    own = world.image().brokers[1]
+    form = messages.BrokerRegistrationRequest
+    request = form(
+        broker_id=1,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=b"x" * 16,
+        listeners=[form.Listener(name="PLAINTEXT", host="h", port=1, security_protocol=0)],
+        features=[
+            form.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in own.features.items()
+        ],
+        log_dirs=[b"d" * 16],
+    )
+    assert submit(world, 62, 4, request).error_code == errors.DUPLICATE_BROKER_REGISTRATION
+    assert world.image().brokers[1].incarnation_id == own.incarnation_id
+
+
+def test_what_a_start_asks_for_is_answered_by_whoever_is_active():
+    world = alone(4, authorizer_class_name=AUTHORIZER)
+    process = world.processes[1]
+    topic = messages.CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=-1)
+    token = StartToken()
+    process.controller.submit(events.CreateTopics(token, [topic]))
+    world.until(lambda: token.message is not None)
+    assert token.message.topics[0].error_code == 0
+    acl = messages.CreateAclsRequest.AclCreation(
+        resource_type=2, resource_name="t", resource_pattern_type=3, principal="User:a", host="*", operation=3,
+        permission_type=3,
+    )  # fmt: skip
+    token = StartToken()
+    process.controller.submit(events.CreateAcls(token, [acl]))
+    world.until(lambda: token.message is not None)
+    assert token.message.results[0].error_code == 0
+    token = StartToken()
+    process.controller.submit(events.DeleteTopics(token, {world.image().topics["t"].id: "t"}))
+    world.until(lambda: token.message is not None)
+    assert token.message.responses[0].error_code == 0 and not world.image().topics
+
+
+def test_its_broker_needs_no_permission_at_its_own_controller():
+    """Everybody else does who comes by the listener."""
+    world = alone(5, authorizer_class_name=AUTHORIZER, super_users="User:admin")
+    refused = submit(world, 62, 4, messages.BrokerRegistrationRequest(broker_id=2, cluster_id=CLUSTER_ID))
+    assert refused.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
