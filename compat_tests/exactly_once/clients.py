@@ -25,6 +25,8 @@ from compat_tests.exactly_once.history import Record, events_of, words_of
 PARTITIONS = 3
 # Before the names of topics and groups, where several tests share a broker.
 PREFIX = os.environ.get("CLIENTS_PREFIX", "")
+# How long writers rest between transactions, where others need the machine too.
+REST_SECONDS = float(os.environ.get("CLIENTS_REST", "0"))
 WRITTEN, COPIED = f"{PREFIX}written", f"{PREFIX}copied"
 COPIERS = f"{PREFIX}copiers"
 CALL_SECONDS = 60.0
@@ -132,6 +134,7 @@ def write(client: Client) -> None:
     transaction = client.next_transaction() - 1
     producer = client.producer()
     while not client.stopped:
+        time.sleep(REST_SECONDS)
         transaction += 1
         records = client.begin(transaction)
         producer.begin_transaction()
@@ -159,6 +162,7 @@ def write_with_kafka_python(client: Client) -> None:
     )  # fmt: skip
     client.own(producer.init_transactions)
     while not client.stopped:
+        time.sleep(REST_SECONDS)
         transaction += 1
         records = client.begin(transaction)
         producer.begin_transaction()

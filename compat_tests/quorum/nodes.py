@@ -22,6 +22,13 @@ OURS = 3
 TOPIC = "spread"
 RECORDS = 50
 STEP_SECONDS = 120.0
+REPLICATED = {
+    f"{prefix}_{name}": value
+    for prefix in ("offsets_topic", "transaction_state_log", "share_coordinator_state_topic")
+    for name, value in (("replication_factor", "3"), ("num_partitions", "3"), ("min_isr", "2"))
+    if (prefix, name) != ("offsets_topic", "min_isr")
+}
+"""What nodes get as `more` where there are three brokers: the internal topics outlive one of them."""
 
 
 def of_role(role: str, node_id: int, port: int, controller_port: int) -> dict[str, str]:

@@ -117,7 +117,10 @@ func (c *client) write() {
 	_, _, err := producer.ProducerID(ctx)
 	check(err)
 	c.tell(event{"owns": c.transactionalID, "claimed": claimed})
+	// How long it rests between transactions, where others need the machine too.
+	rest, _ := time.ParseDuration(os.Getenv("CLIENTS_REST") + "s")
 	for ; !c.isStopped(); number++ {
+		time.Sleep(rest)
 		c.transaction(producer, number)
 	}
 }
