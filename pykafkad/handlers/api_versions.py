@@ -5,7 +5,8 @@ version above the supported ones is answered in version 0 with UNSUPPORTED_VERSI
 (`unsupported`). From version 3 (KIP-511) a client names its software; names outside Kafka's pattern are
 INVALID_REQUEST. From version 4 supported features with minimum 0 are listed too (KIP-1022). The APIs of client metrics
 (KIP-714) are listed with `pykafkad.client.telemetry.enable`. From version 5 a client may name the cluster and the node
-that it means to reach; another one answers REBOOTSTRAP_REQUIRED (KIP-1242).
+that it means to reach; another one answers REBOOTSTRAP_REQUIRED (KIP-1242). Of the APIs that are forwarded to a
+controller in another process those versions are listed that the controller has too.
 
 Gaps: none.
 """
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _TELEMETRY_KEYS = (71, 72)
+_NONE = (0, -1)
+"""The range of no version."""
 _INNER = _LETTERS | frozenset("-.")
 
 
@@ -76,11 +79,17 @@ def unsupported(row: table.Api) -> object:
 def _keys(ctx: Context) -> list[messages.ApiVersionsResponse.ApiVersion]:
     answer = messages.ApiVersionsResponse.ApiVersion
     listener = table.CONTROLLER_LISTENER if ctx.on_controller else table.BROKER_LISTENER
-    rows = [
-        answer(api_key=row.key, min_version=row.advertised_min, max_version=row.max_version)
-        for row in table.answered_on(listener, ctx.settings.release)
-        if row.advertised_min is not None
-    ]
+    theirs = None if ctx.on_controller else ctx.controller.api_ranges
+    rows = []
+    for row in table.answered_on(listener, ctx.settings.release):
+        if row.advertised_min is None:
+            continue
+        low, high = row.advertised_min, row.max_version
+        if theirs is not None and row.is_forwarded:
+            least, newest = theirs.get(row.key, _NONE)
+            low, high = max(low, least), min(high, newest)
+        if low <= high:
+            rows.append(answer(api_key=row.key, min_version=low, max_version=high))
     if ctx.settings.pykafkad_client_telemetry_enable and not ctx.on_controller:
         rows += [
             answer(api_key=row.key, min_version=row.min_version, max_version=row.max_version)

@@ -210,6 +210,10 @@ if TYPE_CHECKING:
     class Controller(Protocol):
         """The way to the controller."""
 
+        api_ranges: Mapping[int, tuple[int, int]] | None
+        """API key to the versions that a controller in another process has; None where there is none, or it is not
+        known yet."""
+
         def submit(self, event: object) -> object:
             """Submit an event of `metadata/events.py`; the answer comes when its records are committed."""
 

@@ -22,7 +22,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from pykafkad.config import Settings
@@ -84,6 +84,11 @@ class ControllerLink:
         self._addresses: list[str] = []
         self._is_looking_up = False
         self._is_closed = False
+
+    @property
+    def api_ranges(self) -> Mapping[int, tuple[int, int]]:
+        """API key to the versions that the other side has; nothing before it has told them."""
+        return {} if self._peer is None else self._peer.api_ranges
 
     def send(self, request: Any, then: Then, seconds: float = FORWARD_SECONDS) -> None:
         """Send a request; `then` is called once, in a later turn, with the answer, with TIMED_OUT when it has looked
@@ -233,6 +238,11 @@ class ControllerChannel(RuntimeNode):
     def start(self) -> None:
         """The source has started: look for the active controller."""
         self.source.on_new_controller(self._retry)
+
+    @property
+    def api_ranges(self) -> Mapping[int, tuple[int, int]] | None:
+        """API key to the versions that the active controller has; None while it is not known."""
+        return next((found for each in self._links if (found := each.api_ranges)), None)
 
     @property
     def image(self) -> Image:

@@ -68,6 +68,8 @@ class ControllerNode(RuntimeNode):
     """A controller that is the only voter of its quorum. `start`, then `activate`, then turns until `close`."""
 
     metadata_log: MetadataLog
+    api_ranges = None
+    """For brokers of the same process, which have the versions that it has."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from pykafkad.handlers.table import Api
@@ -268,6 +268,11 @@ class Peer:
     def _disconnect(self, reason: str) -> None:
         if self._connection is not None:
             self._connector.disconnect(self._connection, reason)
+
+    @property
+    def api_ranges(self) -> Mapping[int, tuple[int, int]]:
+        """API key to the versions that the other side has; nothing without a connection."""
+        return {} if self._greeting is None else self._greeting.ranges
 
     # --- requests and answers -------------------------------------------------------------------------------------
 

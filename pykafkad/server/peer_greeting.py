@@ -15,7 +15,7 @@ from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from pykafkad.handlers.table import Api
@@ -133,6 +133,11 @@ class Greeting:
             raise LoginRefused(f"it refuses the login of {credentials.user} by {credentials.mechanism}: {why}")
         self._said, self.lifetime_ms = bytes(answer.auth_bytes), answer.session_lifetime_ms
         self._steps += 1
+
+    @property
+    def ranges(self) -> Mapping[int, tuple[int, int]]:
+        """API key to the versions that the other side has; nothing before it has told them."""
+        return self._ranges
 
     def version(self, row: Api) -> int | None:
         """The newest version of an API that both sides have; None if there is none."""

@@ -278,3 +278,25 @@ def test_a_version_that_the_controller_does_not_know_ends_the_connection(world, 
     other.send(messages.UnregisterBrokerRequest(broker_id=9), 0)
     world.until(lambda: other.closed)
     assert other.closed == "the controller does not know this version"
+
+
+def test_versions_of_forwarded_apis_are_those_that_the_controller_has_too(world, monkeypatch):
+    """A client that learns of a newer one would be cut off for it, again and again. Other APIs are the broker's own."""
+
+    def told():
+        answer = world.connect(2).ask(messages.ApiVersionsRequest(), 0)
+        return {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+
+    reassign, unregister, fetch = 45, 64, 1
+    before = told()
+    channel = world.processes[2].controller
+    ranges = dict(channel.api_ranges)
+    ranges |= {reassign: (0, 0), fetch: (4, 5)}
+    del ranges[unregister]
+    monkeypatch.setattr(type(channel), "api_ranges", ranges)
+    after = told()
+    assert (before[reassign], after[reassign]) == ((0, 1), (0, 0))
+    assert unregister in before and unregister not in after
+    assert after[fetch] == before[fetch]
+    monkeypatch.setattr(type(channel), "api_ranges", None)
+    assert told() == before, "nobody knows yet"
