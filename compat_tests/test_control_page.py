@@ -15,6 +15,8 @@ import pytest
 from compat_tests.browser import Browser
 from compat_tests.conftest import unavailable
 from compat_tests.setup import system_packages
+from pykafkad.registry.registry_client import RegistryClient
+from pykafkad.registry.schema import Schema
 from pykafkad.testing import Broker, NewRecord
 from pykafkad.testing.wire_client import WireClient
 
@@ -66,6 +68,81 @@ def ask(broker: Broker, times: int = 1) -> None:
     for _ in range(times):
         client.ask("ListGroups")
     client.close()
+
+
+ORDER = {
+    "type": "record", "name": "Order", "namespace": "shop",
+    "fields": [{"name": "id", "type": "long"}, {"name": "customer", "type": "string", "default": "somebody"}],
+}  # fmt: skip
+PAYMENT = {"title": "Payment", "type": "object", "properties": {"order": {"type": "integer"}}, "required": ["order"]}
+SHIPMENT = 'syntax = "proto3"; message Shipment { string order = 1; }'
+LARGE = 2**53 + 1
+"""A number that JavaScript has not."""
+
+
+@pytest.fixture
+def registered(browser: Browser) -> Iterator[Broker]:
+    """A broker with a registry, of which each topic has a schema of another kind; its page is open."""
+    with Broker(control=True, registry=True, topics={"orders": 1, "payments": 1, "shipments": 1}) as broker:
+        client = RegistryClient(broker.registry_url)
+        client.register("orders-value", Schema("AVRO", json.dumps(ORDER)))
+        client.register("payments-value", Schema("JSON", json.dumps(PAYMENT)))
+        client.register("shipments-value", Schema("PROTOBUF", SHIPMENT))
+        browser.open("about:blank")
+        browser.log()
+        browser.open(f"{broker.control_url}/#token={broker.control_token}")
+        browser.until_text("live", "#state")
+        yield broker
+        refused = [each for each in browser.log() if "status of 400" not in str(each)]
+        assert refused == []
+
+
+def test_values_are_shown_and_written_by_schema(browser: Browser, registered: Broker) -> None:
+    """A form proposes what the schema describes; what it does not allow is said, and stays in the form."""
+    for topic, kind, value, shown in (
+        ("orders", "Avro", f'{{"id": {LARGE}, "customer": "carol"}}', f'"id": {LARGE}'),
+        ("payments", "JSON Schema", '{"order": 7}', '"order":'),
+        ("shipments", "Protobuf", '{"order": "o-7"}', '"o-7"'),
+    ):
+        go(browser, f"topics/{topic}")
+        browser.until_text(f"{topic}-value ({kind})", "main form")
+        browser.clear("main form [name=value]")
+        browser.type("main form [name=value]", '{"order": {}}')
+        browser.click("main form [type=submit]")
+        browser.until_text("what the schema", "main form [role=alert]")
+        assert browser.run("return document.querySelector('main form [name=value]').value") == '{"order": {}}'
+        browser.clear("main form [name=value]")
+        browser.type("main form [name=value]", value)
+        browser.click("main form [type=submit]")
+        browser.until_text("Written to partition 0, offset 0.", "main form")
+        browser.until_text(kind, "[role=log] summary")
+        browser.click("[role=log] summary")
+        browser.until_text(shown, "[role=log] h2:nth-of-type(2) + pre")
+        (record,) = registered.records(topic)
+        assert record.value is not None and record.value[0] == 0
+
+
+def test_the_schema_of_a_value_is_shown(browser: Browser, registered: Broker) -> None:
+    """Also other subjects, and texts, can be written; the bytes can be seen."""
+    go(browser, "topics/orders")
+    browser.until_text("orders-value (Avro)", "main form")
+    proposed = json.loads(browser.run("return document.querySelector('main form [name=value]').value"))
+    assert proposed == {"id": 0, "customer": "somebody"}
+    browser.click("main form [type=submit]")
+    browser.until_text("somebody", "[role=log] summary")
+    browser.click("[role=log] summary")
+    browser.click("[role=log] details.schema summary")
+    browser.until_text("namespace", "[role=log] details.schema pre")
+    browser.run("const form = document.querySelector('[aria-label=\"Show as\"]'); form.value = 'hex'; "
+                "form.dispatchEvent(new Event('change'))")  # fmt: skip
+    browser.until_text("00 00 00 00 01", "[role=log] summary")
+    browser.run("const by = document.querySelector('main form [name=subject]'); by.value = ''; "
+                "by.dispatchEvent(new Event('change'))")  # fmt: skip
+    assert browser.run("return document.querySelector('main form [name=value]').value") == ""
+    browser.type("main form [name=value]", "a text")
+    browser.click("main form [type=submit]")
+    browser.until_text("Written to partition 0, offset 1.", "main form")
+    assert registered.records("orders")[1].value == b"a text"
 
 
 def test_the_token_is_in_no_address_and_no_page(page: Browser, shop: Broker) -> None:

@@ -57,7 +57,8 @@ class Beside:
         if self._control_address is not None:
             from pykafkad.control.served import ServedControl
 
-            self._control = ServedControl(self._broker, *self._control_address, self._token or None, topics)
+            registry = None if self._registry_address is None else self._registry_url
+            self._control = ServedControl(self._broker, *self._control_address, self._token or None, topics, registry)
             self._control.start()
         if self._registry_address is not None:
             from pykafkad.registry.served import ServedRegistry
@@ -71,6 +72,10 @@ class Beside:
         for server in (self._control, self._registry):
             if server is not None:
                 server.close()
+
+    def _registry_url(self) -> str:
+        # The control API is served before it, and does not ask for it until it has a record.
+        return "" if self._registry is None else self._registry.url
 
     @property
     def words(self) -> dict[str, str]:

@@ -31,6 +31,7 @@ COMMENT_EVERY = 40
 
 FIRST_RECORDS, MOST_RECORDS = 50, 200
 MOST_REQUESTS = 200
+MOST_JSON_CHARACTERS = 16_384
 MOST_VALUE_BYTES = 4096
 """Of each key and value so much is shown; a look at the one record shows all."""
 
@@ -184,7 +185,15 @@ class _Watch:
         self._positions = ends
         if found or is_first:
             ordered = sorted(found, key=lambda each: (each.timestamp_ms, each.partition, each.offset))
-            yield "records", {"records": [_shown(each) for each in ordered], "left_out": left_out}
+            yield "records", {"records": [self._shown(each) for each in ordered], "left_out": left_out}
+
+    def _shown(self, record: Record) -> dict[str, Any]:
+        """With what the schemas of the broker's registry say of it."""
+        shown = _shown(record)
+        if (registry := self._control.by_schema) is not None:
+            for name, content in (("key", record.key), ("value", record.value)):
+                shown[f"{name}_by_schema"] = registry.shown(content, MOST_JSON_CHARACTERS)
+        return shown
 
 
 def _shown(record: Record) -> dict[str, Any]:

@@ -27,7 +27,7 @@ FILES = {
     "icon.svg": "image/svg+xml",
     **dict.fromkeys(
         ("app.js", "api.js", "dom.js", "format.js", "list.js", "overview.js", "topics.js", "groups.js", "trace.js",
-         "faults.js", "tables.js"),
+         "faults.js", "tables.js", "schemas.js"),
         _SCRIPT,
     ),
 }  # fmt: skip

@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafkad.control.api_errors import TOO_MANY, UNAVAILABLE, ApiError
 from pykafkad.control.schemas import Schema
 from pykafkad.testing.faults import Fault
 from pykafkad.testing.operations import Operations
+
+if TYPE_CHECKING:
+    from pykafkad.control.by_schema import BySchema
 
 JSON = "application/json"
 
@@ -40,8 +43,10 @@ class Stream(NamedTuple):
 class Control:
     """The broker that is controlled, with what its API remembers from one request to the next."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, by_schema: BySchema | None = None) -> None:
         self.operations = operations
+        self.by_schema = by_schema
+        """What reads and writes by the broker's registry, where it has one."""
         self.faults: dict[int, Fault] = {}
         """Those that there are, by the numbers that they have here."""
         self._next_fault = 1

@@ -8,7 +8,16 @@ from functools import cache
 from typing import Any
 
 import pykafkad
-from pykafkad.control import fault_calls, page_calls, schemas, state_calls, status_calls, topic_calls, wait_calls
+from pykafkad.control import (
+    fault_calls,
+    page_calls,
+    schema_calls,
+    schemas,
+    state_calls,
+    status_calls,
+    topic_calls,
+    wait_calls,
+)
 from pykafkad.control.api_errors import NOT_ALLOWED, NOT_FOUND, ApiError
 from pykafkad.control.route import JSON, Content, Control, Route
 from pykafkad.testing.options import unknown
@@ -53,6 +62,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     *status_calls.ROUTES,
     *topic_calls.ROUTES,
+    *schema_calls.ROUTES,
     *wait_calls.ROUTES,
     *fault_calls.ROUTES,
     *state_calls.ROUTES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pykafkad.control.server import ControlServer
 from pykafkad.server.logs import process_logs
@@ -28,14 +28,21 @@ class ServedControl:
     """The control API of this process: made before its broker, and closed after the last."""
 
     def __init__(
-        self, broker: ServedBroker, host: str, port: int, token: str | None, topics: Iterable[tuple[str, int]]
+        self,
+        broker: ServedBroker,
+        host: str,
+        port: int,
+        token: str | None,
+        topics: Iterable[tuple[str, int]],
+        registry: Callable[[], str] | None = None,
     ) -> None:
-        """`topics` (name, partitions) are there again after a reset. Without a token one is made. Raises ConfigError
+        """`topics` (name, partitions) are there again after a reset. Without a token one is made. `registry` says where
+        the broker's schema registry is. Raises ConfigError
         where the library is missing."""
         self._broker = broker
         broker.keep_timeline()
         self._operations = Operations(broker, {name: Topic(partitions) for name, partitions in topics})
-        self._server = ControlServer(self._operations, host=host, port=port, token=token)
+        self._server = ControlServer(self._operations, host=host, port=port, token=token, registry=registry)
         self._is_token_new = token is None
         self._to_log = _ToLog(logging.WARNING)
 

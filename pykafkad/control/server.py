@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import secrets
 import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pykafkad.cli import extras
 from pykafkad.control.application import MOST_BODY_BYTES, Application, refusal
@@ -15,6 +17,9 @@ from pykafkad.http_door import Door
 from pykafkad.http_server import HttpServer
 from pykafkad.server.logs import Logs, process_logs
 from pykafkad.testing.operations import Operations
+
+if TYPE_CHECKING:
+    from pykafkad.control.by_schema import BySchema
 
 HOST = "127.0.0.1"
 THREADS = MOST_WAITS + MOST_STREAMS + 4
@@ -34,12 +39,14 @@ class ControlServer:
         port: int = 0,
         token: str | None = None,
         logs: Logs | None = None,
+        registry: Callable[[], str] | None = None,
     ) -> None:
-        """Port 0 takes a free one. Without a token one is made. Raises ConfigError without the library."""
+        """Port 0 takes a free one. Without a token one is made. `registry` says where the broker's schema registry is,
+        once it is served. Raises ConfigError without the library."""
         if sentence := extras.missing("waitress"):
             raise ConfigError(f"control: {sentence}")
         self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
-        self.control = Control(operations)
+        self.control = Control(operations, None if registry is None else _by_schema(registry))
         self._logs = logs or process_logs()
         # A larger body is refused before it is read; the application says so in JSON up to twice its limit.
         self._application = Application(self.control, self.token, self._tell)
@@ -72,3 +79,9 @@ class ControlServer:
     def _tell(self, error: Exception, request: str) -> None:
         shown = "".join(traceback.format_exception(error))
         self._logs.error("control", "unexpected-error", request=request, error=error, traceback=shown)
+
+
+def _by_schema(registry: Callable[[], str]) -> BySchema:
+    from pykafkad.control.by_schema import BySchema
+
+    return BySchema(registry)

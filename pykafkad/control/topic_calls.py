@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafkad.control import schemas, values
+from pykafkad.control import schema_calls, schemas, values
 from pykafkad.control.api_errors import NOT_FOUND, ApiError
 from pykafkad.control.route import Control, Route
 from pykafkad.testing import topics
@@ -17,6 +17,21 @@ DONE = schemas.record({"done": schemas.boolean(enum=[True])})
 _IN_TOPIC = {"topic": values.NAME}
 _IN_GROUP = {"group": values.NAME}
 _MANY = 1_000_000
+_BY_SUBJECT = {
+    **schemas.nullable(
+        schemas.record(
+            {
+                "subject": values.NAME,
+                "message": {
+                    **schemas.nullable(schemas.text("of a Protobuf schema; null: its first", maxLength=1000)),
+                    "default": None,
+                },
+            },
+            "keys or values are JSON, and are written by the latest schema of this subject of the broker's registry",
+        )
+    ),
+    "default": None,
+}
 
 
 def list_topics(control: Control, _: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +58,16 @@ def read_records(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     offset = None if given["offset"] < 0 else given["offset"]
     level = topics.level(given["committed_only"])
     wanted = Wanted(partition, offset, given["limit"], given["last"], level)
-    return values.of_records(control.operations.find_records(given["topic"], wanted))
+    found = values.of_records(control.operations.find_records(given["topic"], wanted))
+    return schema_calls.read(control, found) if given["by_schema"] else found
 
 
 def write_records(control: Control, given: dict[str, Any]) -> dict[str, Any]:
     """Records to a topic."""
-    records = [values.to_record(each, f"body.records[{index}]") for index, each in enumerate(given["records"])]
+    records = [
+        values.to_record(each, f"body.records[{index}]")
+        for index, each in enumerate(schema_calls.write(control, given))
+    ]
     written = control.operations.produce(given["topic"], *records)
     return {"records": [{"partition": each.partition, "offset": each.offset} for each in written]}
 
@@ -130,6 +149,7 @@ ROUTES = (
             "committed_only": schemas.boolean("as a consumer with read_committed sees it", default=False),
             "offset": schemas.integer("of the partition: from there on; -1: from the first on", default=-1, minimum=-1),
             "last": schemas.boolean("the last ones by their timestamps in place of the first", default=False),
+            "by_schema": schemas.boolean("also by the schemas of the broker's registry", default=False),
             "limit": schemas.integer("so many at most", default=values.LIMIT, minimum=1, maximum=values.LIMIT),
         },
     ),
@@ -148,7 +168,13 @@ ROUTES = (
             }
         ),
         in_path=_IN_TOPIC,
-        body=schemas.record({"records": schemas.array(values.NEW_RECORD, minItems=1)}),
+        body=schemas.record(
+            {
+                "records": schemas.array(values.NEW_RECORD, minItems=1),
+                "key_schema": _BY_SUBJECT,
+                "value_schema": _BY_SUBJECT,
+            }
+        ),
     ),
     Route(
         "listGroups",

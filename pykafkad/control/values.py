@@ -30,6 +30,20 @@ _INDEX = schemas.integer(minimum=0, maximum=2**31 - 1)
 _TEXT = schemas.nullable(schemas.text(maxLength=MOST_BASE64))
 _PAIRS = ("key", "value")
 
+BY_SCHEMA = schemas.nullable(
+    schemas.record(
+        {
+            "id": schemas.integer("of the schema"),
+            "type": schemas.text("AVRO, JSON or PROTOBUF; empty with a problem"),
+            "name": schemas.text("what the schema calls its values"),
+            "json": schemas.nullable(schemas.text("the key or value; null with a problem, or where it is too long")),
+            "is_cut": schemas.boolean("too long to be shown here"),
+            "problem": schemas.nullable(schemas.text("why it can't be read by the schema")),
+        },
+        "null: no serializer with a schema has written it, or the broker has no registry",
+    )
+)
+
 RECORD = schemas.record(
     {
         "topic": schemas.text(),
@@ -37,6 +51,7 @@ RECORD = schemas.record(
         "offset": schemas.integer(),
         "timestamp_ms": schemas.integer("milliseconds since 1970-01-01 UTC"),
         **{f"{name}{suffix}": _TEXT for name in _PAIRS for suffix in ("", "_base64")},
+        **{f"{name}_by_schema": BY_SCHEMA for name in _PAIRS},
         "headers": schemas.array(
             schemas.record({"name": schemas.text(), "value": _TEXT, "value_base64": _TEXT}), maxItems=1_000_000
         ),
@@ -103,6 +118,8 @@ def of_record(record: Record) -> dict[str, Any]:
         "timestamp_ms": record.timestamp_ms,
         **_bytes("key", record.key),
         **_bytes("value", record.value),
+        "key_by_schema": None,
+        "value_by_schema": None,
         "headers": [{"name": name, **_bytes("value", value)} for name, value in record.headers],
     }
 
@@ -120,7 +137,17 @@ def _bytes(name: str, value: bytes | None) -> dict[str, str | None]:
         text = value.decode()
     except UnicodeDecodeError:
         text = None
-    return {name: text, f"{name}_base64": b64encode(value).decode()}
+    return {name: text, f"{name}_base64": to_base64(value)}
+
+
+def to_base64(value: bytes) -> str:
+    """Bytes as JSON has them."""
+    return b64encode(value).decode()
+
+
+def from_base64(encoded: str | None) -> bytes | None:
+    """The way back, for what `to_base64` has made."""
+    return None if encoded is None else b64decode(encoded)
 
 
 def to_record(given: dict[str, Any], where: str) -> NewRecord:

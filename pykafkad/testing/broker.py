@@ -101,11 +101,15 @@ class Broker(Operations):
             self._asked = ClusterWireClient(lambda: self._running.control)
         self._control: ControlServer | None = None
         if control:
-            from pykafkad.control.server import ControlServer
-
             self.keep_timeline()
-            self._control = ControlServer(self, logs=log_bridge.logs(options.log_level)[0])
+            self._control = self._control_server(options.log_level, has_registry=registry)
         self._registry = self._registry_server(options.log_level) if registry else None
+
+    def _control_server(self, log_level: str, *, has_registry: bool) -> ControlServer:
+        from pykafkad.control.server import ControlServer
+
+        registry = self._registry_address if has_registry else None
+        return ControlServer(self, logs=log_bridge.logs(log_level)[0], registry=registry)
 
     def _registry_server(self, log_level: str) -> RegistryServer:
         from pykafkad.registry.server import RegistryServer
@@ -206,6 +210,9 @@ class Broker(Operations):
         if self._registry is None:
             raise RuntimeError("this broker has no schema registry; give it one: Broker(registry=True)")
         return self._registry.url
+
+    def _registry_address(self) -> str:
+        return self.registry_url
 
     def _the_control(self) -> ControlServer:
         if self._control is None:

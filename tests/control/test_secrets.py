@@ -85,7 +85,7 @@ def read_all(broker: Any) -> dict[str, bytes]:
     api = Api(broker.control_url, broker.control_token)
     api.post("/snapshots", name="first")
     said = {"restore": json.dumps(api.post("/snapshots/first/restore").body).encode()}
-    names = {"topic": "orders", "group": "billing", "number": "1", "name": "first"}
+    names = {"topic": "orders", "group": "billing", "number": "1", "name": "first", "id": "1"}
     for row in ROUTES:
         if row.method != "GET" or row.path == "/events":
             continue

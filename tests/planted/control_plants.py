@@ -81,10 +81,24 @@ PLANTS = (
         WAITS,
     ),
     Plant(
+        "ids of schemas are known for ever",
+        "control/by_schema.py",
+        "now >= self._until",
+        "False",
+        ("tests/control/test_by_schema.py",),
+    ),
+    Plant(
+        "long values by schema are shown in whole",
+        "control/by_schema.py",
+        "len(text) > most_characters",
+        "False",
+        ("tests/control/test_by_schema.py",),
+    ),
+    Plant(
         "bytes that are no text are lost on their way",
         "control/values.py",
-        'return {name: text, f"{name}_base64": b64encode(value).decode()}',
-        'return {name: text, f"{name}_base64": None if text is None else b64encode(value).decode()}',
+        'return {name: text, f"{name}_base64": to_base64(value)}',
+        'return {name: text, f"{name}_base64": None if text is None else to_base64(value)}',
         TOPICS,
     ),
     Plant(

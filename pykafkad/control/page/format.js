@@ -80,7 +80,26 @@ export function long(content, form) {
 }
 
 export function json(value) {
-  const text = JSON.stringify(value, null, 2);
+  return coloured(JSON.stringify(value, null, 2));
+}
+
+// JSON in lines. Its numbers stay as they are written: those of a schema may be larger than numbers here.
+export function indented(text) {
+  let out = "";
+  let depth = 0;
+  let last = "";
+  for (const [part] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},:]|[^\s[\]{},:"]+/g)) {
+    const isClosing = part === "}" || part === "]";
+    if (isClosing) depth -= 1;
+    const isNewLine = isClosing ? last !== "{" && last !== "[" : last === "," || last === "{" || last === "[";
+    out += `${isNewLine ? `\n${"  ".repeat(depth)}` : ""}${part}${part === ":" ? " " : ""}`;
+    if (part === "{" || part === "[") depth += 1;
+    last = part;
+  }
+  return coloured(out);
+}
+
+function coloured(text) {
   const made = el("pre", {});
   let last = 0;
   for (const found of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g)) {

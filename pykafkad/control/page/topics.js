@@ -2,8 +2,9 @@
 
 import { ask } from "./api.js";
 import { el, empty, pill, search, table, toggle } from "./dom.js";
-import { FORMS, bytes, clock, fromBase64, long, number, short } from "./format.js";
+import { FORMS, bytes, clock, fromBase64, indented, long, number, short } from "./format.js";
 import { List, Rows } from "./list.js";
+import { about, tag, writeForm } from "./schemas.js";
 
 const MOST_RECORDS = 500;
 
@@ -44,7 +45,6 @@ export function topic(app, name) {
   const told = el("span", { class: "dim" });
   const form = el("select", { "aria-label": "Show as" }, FORMS.map((each) => el("option", { value: each }, each)));
   const chosen = el("select", { "aria-label": "Partition" }, el("option", { value: "-1" }, "all partitions"));
-  const problem = el("p", { class: "error", role: "alert" });
   let records = [];
   let isPaused = false;
   let wanted = "";
@@ -66,16 +66,8 @@ export function topic(app, name) {
   form.addEventListener("change", draw);
   const listen = () => app.listen({ topic: name, partition: chosen.value });
   chosen.addEventListener("change", () => { records = []; skipped = 0; listen(); });
-  const write = el("form", { class: "form", onsubmit: async (event) => {
-    event.preventDefault();
-    const { key, value } = event.target.elements;
-    try {
-      await ask("POST", `/topics/${encodeURIComponent(name)}/records`, { records: [{ key: key.value || null, value: value.value }] });
-      problem.textContent = "";
-      value.value = "";
-    } catch (error) { problem.textContent = error.message; }
-  } }, el("label", {}, "Key", el("input", { name: "key", autocomplete: "off" })), el("label", {}, "Value", el("input", { name: "value", autocomplete: "off" })),
-    el("button", { class: "main", type: "submit" }, "Write a record"), problem);
+  const write = writeForm(name);
+  const { problem } = write;
 
   return {
     title: name,
@@ -83,7 +75,7 @@ export function topic(app, name) {
     element: [
       el("div", { class: "bar" }, el("a", { href: "#/topics" }, "Topics"), el("span", { class: "dim" }, "/"), el("h1", {}, name), own),
       el("div", { class: "columns narrow-left" },
-        el("section", { class: "card tall" }, el("h2", {}, "Partitions"), partitions, write),
+        el("section", { class: "card tall" }, el("h2", {}, "Partitions"), partitions, write.element),
         el("section", { class: "card tall" }, el("div", { class: "bar" }, el("h2", {}, "Records"), told, el("span", { class: "grow" }),
           search("Filter", (text) => { wanted = text; draw(); }), chosen, form,
           toggle("Pause", false, (isOn) => { isPaused = isOn; draw(); })), tail)),
@@ -100,7 +92,9 @@ export function topic(app, name) {
         skipped += value.left_out;
         const come = value.records.map((each) => ({ ...each, key: fromBase64(each.key), value: fromBase64(each.value), isNew: records.length > 0 }));
         const decoder = new TextDecoder();
-        for (const each of come) each.words = [each.key, each.value].map((part) => (part ? decoder.decode(part) : "")).join(" ").toLowerCase();
+        for (const each of come) {
+          each.words = ["key", "value"].map((part) => each[`${part}_by_schema`]?.json ?? (each[part] ? decoder.decode(each[part]) : "")).join(" ").toLowerCase();
+        }
         records = [...records, ...come].slice(-2 * MOST_RECORDS);
         draw();
       }
@@ -120,7 +114,7 @@ function recordRow(topic, record, form) {
   const inside = el("div", { class: "inside" });
   const made = el("details", { class: `record${record.isNew ? " lit" : ""}` },
     el("summary", {}, el("span", { class: "mono dim" }, clock(record.timestamp_ms)), el("span", { class: "mono dim" }, `${record.partition} · ${record.offset}`),
-      short(record.key, form), short(record.value, form)), inside);
+      inLine(record, "key", form), inLine(record, "value", form)), inside);
   made.open = record.element?.open ?? false;
   const fill = () => { if (made.open && !inside.firstChild) inside.append(...whole(topic, record, form, inside)); };
   made.addEventListener("toggle", fill);
@@ -128,20 +122,40 @@ function recordRow(topic, record, form) {
   return made;
 }
 
+// By schema where somebody has written it so, unless its bytes are wanted.
+function bySchema(record, part, form) {
+  return form === "auto" || form === "json" ? record[`${part}_by_schema`] : null;
+}
+
+function inLine(record, part, form) {
+  const told = bySchema(record, part, form);
+  if (!told) return short(record[part], form);
+  const shown = told.json === null ? short(record[part], form) : el("span", { class: "mono" }, told.json.slice(0, 400));
+  return el("span", {}, tag(told), " ", shown);
+}
+
+function inFull(record, part, form) {
+  const told = bySchema(record, part, form);
+  if (!told) return [long(record[part], form)];
+  return [told.json === null ? long(record[part], "hex") : indented(told.json), about(told)];
+}
+
 function whole(topic, record, form, inside) {
   const cut = (content, size) => content !== null && content.length < size;
   const parts = [
     el("span", { class: "dim" }, `partition ${record.partition}, offset ${number(record.offset)}, ${new Date(record.timestamp_ms).toISOString()}, key ${bytes(record.key_bytes)}, value ${bytes(record.value_bytes)}`),
-    el("h2", {}, "Key"), long(record.key, form), el("h2", {}, "Value"), long(record.value, form),
+    el("h2", {}, "Key"), ...inFull(record, "key", form), el("h2", {}, "Value"), ...inFull(record, "value", form),
   ];
   if (record.headers.length) {
     parts.push(el("h2", {}, "Headers"), table([["Name", "mono"], ["Value", "mono"]], record.headers.map((each) => [each.name, short(fromBase64(each.value), form)])));
   }
-  if (cut(record.key, record.key_bytes) || cut(record.value, record.value_bytes)) {
+  const isCut = (part) => cut(record[part], record[`${part}_bytes`]) || record[`${part}_by_schema`]?.is_cut;
+  if (isCut("key") || isCut("value")) {
     parts.push(el("button", { type: "button", onclick: async () => {
-      const found = await ask("GET", `/topics/${encodeURIComponent(topic)}/records?partition=${record.partition}&offset=${record.offset}&limit=1`);
+      const found = await ask("GET", `/topics/${encodeURIComponent(topic)}/records?partition=${record.partition}&offset=${record.offset}&limit=1&by_schema=true`);
       const [all] = found.records;
-      Object.assign(record, { key: fromBase64(all.key_base64), value: fromBase64(all.value_base64) });
+      const { key_by_schema, value_by_schema } = all;
+      Object.assign(record, { key: fromBase64(all.key_base64), value: fromBase64(all.value_base64), key_by_schema, value_by_schema });
       inside.replaceChildren(...whole(topic, record, form, inside));
     } }, "Show all of it"));
   }
