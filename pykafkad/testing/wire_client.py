@@ -23,7 +23,7 @@ VERSIONS = {
     "FindCoordinator": 4,
     "DescribeGroups": 5,
     "ListGroups": 5,
-    "CreateTopics": 7,
+    "CreateTopics": 4,
     "DeleteTopics": 5,
     "IncrementalAlterConfigs": 1,
     "DescribeConfigs": 4,
