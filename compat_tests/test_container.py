@@ -24,6 +24,7 @@ from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from compat_tests.conftest import unavailable
 from compat_tests.java_tools import JAVA_OPTIONS
+from compat_tests.samples import wait_until
 from compat_tests.setup import kafka_jars, system_packages
 from compat_tests.setup.cache import cache_directory, exclusively
 from compat_tests.setup.container_engine import ContainerEngine, EngineUnavailable
@@ -232,6 +233,16 @@ def test_it_stops_at_once(image: str, run: Callable[..., DockerContainer]) -> No
     wrapped.stop(timeout=30)
     assert wrapped.wait()["StatusCode"] == 0
     assert b"INFO server stopped" in container.get_logs()[1]
+
+
+def test_it_starts_again_and_again(image: str, run: Callable[..., DockerContainer]) -> None:
+    """Twenty starts, and none of them fails; between them it is killed."""
+    wrapped = run(DockerContainer(image)).get_wrapped_container()
+    for number in range(2, 21):
+        wrapped.kill()
+        wrapped.wait()
+        wrapped.start()
+        wait_until(lambda number=number: wrapped.logs().count(b"Kafka Server started") == number, "it serves again")
 
 
 def test_names_of_variables_are_read_as_kafka_does(kafka_jars: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
+from compat_tests.samples import wait_until
 from pykafkad.testing import Broker
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -353,3 +355,64 @@ def test_workers_of_xdist_have_brokers_of_their_own(tmp_path: Path) -> None:
         timeout=300,
     )
     assert "8 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+def processor_seconds(process_id: int) -> float:
+    """What a process and its threads have taken."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_idle_broker_takes_no_processor_time() -> None:
+    """With a client that waits for records, as most of a test's time."""
+    with Broker(topics={"orders": 1}, own_process=True) as own:
+        consumer = Consumer(own.client_config("confluent", group="readers"))
+        consumer.subscribe(["orders"])
+        reading = threading.Thread(target=lambda: read(consumer, 1, 3))
+        reading.start()
+        own.wait_for_assignment("readers", "orders")
+        process_id = own._running._process.pid
+        before = processor_seconds(process_id)
+        reading.join()
+        consumer.close()
+        assert processor_seconds(process_id) - before < 0.1
+
+
+def test_a_coordinator_is_killed_in_a_rebalance() -> None:
+    """Another broker takes the group over; both members get their shares, and no record is missing."""
+    settings = {"offsets.topic.replication.factor": 3, "offsets.topic.num.partitions": 1}
+    with Broker(brokers=3, topics={"orders": 4}, settings=settings) as own:
+        config = {**own.client_config("confluent", group="readers"), "reconnect.backoff.max.ms": 100}
+        first, second = Consumer(config), Consumer(config)
+        first.subscribe(["orders"])
+        seen: list[bytes] = []
+        ended = threading.Event()
+
+        def follow(consumer: Any) -> None:
+            while not ended.is_set():
+                message = consumer.poll(0.05)
+                if message is not None and message.error() is None:
+                    seen.append(message.value())
+
+        threads = [threading.Thread(target=follow, args=(each,)) for each in (first, second)]
+        threads[0].start()
+        own.wait_for_assignment("readers", "orders")
+        coordinator = (
+            own._asked.ask("FindCoordinator", key_type=0, coordinator_keys=["readers"]).coordinators[0].node_id
+        )
+        # The first member hears of the second with its next heartbeat: until then the rebalance waits.
+        second.subscribe(["orders"])
+        second.poll(0.2)
+        own.kill_broker(coordinator)
+        threads[1].start()
+        own.start_broker(coordinator)
+        group = own.wait_for_group("readers", members=2, timeout=60)
+        assert {len(member.assigned) for member in group.members} == {2}
+        own.produce("orders", *[(str(number), str(number)) for number in range(20)])
+        wait_until(lambda: len(set(seen)) == 20, "every record is read")
+        ended.set()
+        for thread in threads:
+            thread.join()
+        first.close()
+        second.close()
+        assert set(seen) == {str(number).encode() for number in range(20)}
