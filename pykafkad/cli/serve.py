@@ -84,7 +84,14 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
 
             made.tell(logs.logger("config"))
             return serve_processes.serve(options, made, settings, brokers, controllers)
-    from pykafkad.server.run import run
+    import gc
+
+    # Modules are objects that live on: the collector would look at all of them again and again meanwhile.
+    gc.disable()
+    try:
+        from pykafkad.server.run import run
+    finally:
+        gc.enable()
 
     ready_file = trace_file = None
     if options.ready_file or options.trace is not None:

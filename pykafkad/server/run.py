@@ -232,10 +232,11 @@ def _start(
             node.stop_listening()
         process.runtime.reactor.close()
         raise StartFailure(error.strerror or str(error)) from None
-    # What lives since the start lives for ever: the collector need not look at it again. Not so a node whose place
-    # this one takes.
-    gc.unfreeze()
-    gc.collect()
+    # What lives since the start lives for ever: the collector need not look at it again.
+    if gc.get_freeze_count():
+        # Not so a node whose place this one takes.
+        gc.unfreeze()
+        gc.collect()
     gc.freeze()
     process.runtime.tasks.collector = gc
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -335,3 +336,11 @@ def test_help_and_reader_know_the_same_options() -> None:
         "act_as",
         "log_level",
     ]
+
+
+def test_the_collector_of_garbage_is_in_service_again(started: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It rests while the modules of the broker are imported."""
+    seen: list[str] = []
+    monkeypatch.setattr(gc, "disable", lambda: seen.append("disable"))
+    monkeypatch.setattr(gc, "enable", lambda: seen.append("enable"))
+    assert main(["serve"]) == 0 and seen == ["disable", "enable"] and len(started) == 1
