@@ -50,7 +50,9 @@ def add_actions(add: Callable[..., argparse.ArgumentParser]) -> tuple[argparse.A
         help="give partitions without a leader one that is not in sync: records may be lost",
     )
     drain = add("drain", help="move all replicas and leaders off a broker, so that it can go")
-    drain.add_argument("broker", type=int, metavar="BROKER", help="its node id")
+    drain.add_argument(
+        "brokers", type=int, nargs="+", metavar="BROKER", help="its node id; of several none takes what another had"
+    )
     drain.add_argument("--dry-run", action="store_true", help="only print what would move")
     drain.add_argument(
         "--at-once", type=client.count, default=AT_ONCE, metavar="N", help=f"partitions at a time (default: {AT_ONCE})"
@@ -284,39 +286,47 @@ def _elect(admin: Any, places: Iterable[Place], *, is_unclean: bool = False) -> 
 
 
 def drain(options: argparse.Namespace) -> int:
-    """Moves everything off a broker."""
+    """Moves everything off some brokers, one after the other."""
+    leaving: list[int] = list(dict.fromkeys(options.brokers))
     moved: dict[Place, list[int]] = {}
     with client.admin(options) as admin:
-        plan, broker = _plan(admin, options.broker)
-        for sentence in plan.remarks:
-            _progress(sentence)
-        if options.dry_run:
-            moved = plan.replicas
-        else:
-            if broker.state == cluster_state.ACTIVE and (reason := _cordon(admin, options.broker)):
-                _progress(f"broker {options.broker} can still get new replicas meanwhile: {reason}")
-            for _ in range(ROUNDS):
-                _drain_once(admin, options, plan)
-                moved.update(plan.replicas)
-                plan, _ = _plan(admin, options.broker)
-                if not plan.replicas and not plan.leaving:
-                    break
-            else:
-                raise Failure(f"broker {options.broker} gets new replicas as fast as they leave; drain it once more")
+        for number in leaving:
+            moved.update(_drain(admin, options, number, leaving))
     rows = [(*place, replicas) for place, replicas in sorted(moved.items())]
     print_table(("topic", "partition", "replicas"), rows, as_json=options.json)
     if not options.dry_run:
-        _progress(f"broker {options.broker} has no replicas: it can be stopped")
+        for number in leaving:
+            _progress(f"broker {number} has no replicas: it can be stopped")
     return 0
 
 
-def _plan(admin: Any, broker: int) -> tuple[drain_plan.Plan, Broker]:
+def _drain(admin: Any, options: argparse.Namespace, number: int, leaving: list[int]) -> dict[Place, list[int]]:
+    """Moves everything off one broker; what has moved. Others that are `leaving` take nothing."""
+    moved: dict[Place, list[int]] = {}
+    plan, broker = _plan(admin, number, leaving)
+    for sentence in plan.remarks:
+        _progress(sentence)
+    if options.dry_run:
+        return plan.replicas  # type: ignore[no-any-return]
+    if broker.state == cluster_state.ACTIVE and (reason := _cordon(admin, number)):
+        _progress(f"broker {number} can still get new replicas meanwhile: {reason}")
+    for _ in range(ROUNDS):
+        _drain_once(admin, options, plan)
+        moved.update(plan.replicas)
+        plan, _ = _plan(admin, number, leaving)
+        if not plan.replicas and not plan.leaving:
+            return moved
+    raise Failure(f"broker {number} gets new replicas as fast as they leave; drain it once more")
+
+
+def _plan(admin: Any, broker: int, leaving: Collection[int]) -> tuple[drain_plan.Plan, Broker]:
     """Raises Failure when the broker's replicas can't go anywhere."""
     cluster = admin.describe_cluster()
     partitions = cluster_state.partitions(admin.describe_topics())
     known = cluster_state.brokers(cluster, partitions)
-    _check(known, [broker])
-    plan = drain_plan.plan(broker, known, partitions, cluster_state.moves(admin), _cordoned(admin, known))
+    _check(known, leaving)
+    taking_nothing = {*_cordoned(admin, known), *leaving}
+    plan = drain_plan.plan(broker, known, partitions, cluster_state.moves(admin), taking_nothing)
     if plan.obstacles:
         raise Failure(f"broker {broker} cannot be drained: {'; '.join(plan.obstacles)}")
     return plan, known[broker]

@@ -192,6 +192,23 @@ def test_drain(brokers: Broker, run: Run, capsys: pytest.CaptureFixture[str]) ->
     assert run("drain", "3")[0] == ""
 
 
+def test_several_brokers_are_drained(
+    brokers: Broker, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None takes what another one had, also where the cluster cannot keep new replicas away from them."""
+    monkeypatch.setattr(cluster_moves, "_cordon", lambda _admin, _broker: "it is too old")
+    topics = [each["topic"] for each in described(run)["partitions"] if each["topic"] != "single"]
+    assert main(["topics", "delete", *dict.fromkeys(topics), "--bootstrap", of_third(brokers)]) == 0
+    assert main(["topics", "create", "single:8", "--replication-factor", "1", "--bootstrap", of_third(brokers)]) == 0
+    capsys.readouterr()
+    _, told = run("drain", "1", "2")
+    assert "broker 2 can still get new replicas meanwhile: it is too old" in told
+    assert "broker 1 has no replicas: it can be stopped\nbroker 2 has no replicas: it can be stopped" in told
+    assert {broker for each in replicas(run, "single") for broker in each} == {3, 4}
+    _, told = run("drain", "1", "9", code=1)
+    assert "there is no broker 9; the brokers are 1, 2, 3, 4" in told
+
+
 def test_balance(run: Run) -> None:
     """Nothing is to be done; and after one broker has taken nothing for a while, it gets its share."""
     run("move", "orders", "--to", "1,2,3", "--wait")
