@@ -17,7 +17,6 @@ from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.scenarios.exchange import Exchange, part
 from compat_tests.setup.kafka_jars import OTHER_BROKERS, fetch_other_broker
-from pykafkad.handlers import table
 from pykafkad.testing import Broker
 
 # The others are compared with --whole-suites.
@@ -103,14 +102,9 @@ def test_clients_write_and_read(release: str) -> None:
 
 
 def test_apis_and_their_versions(sides: Sides) -> None:
-    """Each API with its range. Of a 3.x release the versions are missing that Kafka 4.0 removed."""
+    """Each API with its range."""
     theirs, ours = (_ranges(each) for each in sides[1:])
-    assert ours.keys() == theirs.keys()
-    offered = {row.key: row.advertised_min for row in table.ROWS}
-    expected = {
-        key: (max(low, offered[key]) if sides.release < "4.0" else low, high) for key, (low, high) in theirs.items()
-    }
-    assert ours == expected
+    assert ours == theirs
 
 
 def test_features(sides: Sides) -> None:

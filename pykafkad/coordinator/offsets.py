@@ -328,7 +328,7 @@ def commit(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
                     metadata,
-                    now_ms,
+                    now_ms if partition.commit_timestamp == -1 else partition.commit_timestamp,
                     expire_ms,
                     bytes(topic.topic_id),
                 )

@@ -1,4 +1,4 @@
-"""CreateTopics, versions 2 to 7.
+"""CreateTopics, versions 2 to 7, with Kafka 3.x from 0.
 
 Each topic has its own result. INVALID_TOPIC_EXCEPTION stands for an invalid name and for a name that differs from an
 existing one only in '.' and '_'. Existing topics, impossible partition counts, replication factors, assignments and

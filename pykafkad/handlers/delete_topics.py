@@ -1,4 +1,4 @@
-"""DeleteTopics, versions 1 to 6.
+"""DeleteTopics, versions 1 to 6, with Kafka 3.x from 0.
 
 Each topic has its own result. Without `delete.topic.enable` every topic is refused (TOPIC_DELETION_DISABLED, or
 INVALID_REQUEST before version 3). A topic given twice, by name, by id, or once by each, is INVALID_REQUEST. The answer

@@ -1,4 +1,4 @@
-"""Fetch, versions 4 to 18.
+"""Fetch, versions 4 to 18, with Kafka 3.x from 0 (`fetch_old_formats.py`).
 
 Records leave as slices of the log's files. An answer holds whole batches. The first batch may start before the fetch
 offset, and one batch is given even above the size limits. With less than `min_bytes` to give, the answer waits up to
@@ -63,6 +63,8 @@ _Row = messages.FetchResponse.PartitionData
 _ZERO_ID = bytes(16)
 _READ_COMMITTED = 1
 _FOLLOWERS_SINCE = 11
+_ZSTD_SINCE = 10
+_BATCHES_SINCE = 4
 # What counts for the quota of bytes besides the records.
 _HEAD_BYTES = 20
 _ROW_BYTES = 50
@@ -226,6 +228,7 @@ class Fetch:
 
     __slots__ = (
         "_absent",
+        "_converts",
         "_counted",
         "_ctx",
         "_follower",
@@ -268,6 +271,9 @@ class Fetch:
         # The rack of a consumer that is told which replica to read from (KIP-392), or an empty text.
         self._rack = fetch_replicas.rack_of_caller(ctx, request) if not self._follower else ""
         self._not_led_here = ctx.partitions.not_led_here
+        release = ctx.settings.release
+        # Whether the caller may not understand what the log has.
+        self._converts = release is not None and ctx.version < _ZSTD_SINCE and release.has_old_formats
         # Topic to its error or NONE. Each topic is decided once, when it is first read.
         self._refusals: dict[str | None, int] = {}
         self.max_bytes = min(request.max_bytes, ctx.settings.fetch_max_bytes)
@@ -466,6 +472,17 @@ class Fetch:
             self._ctx.replication.fetched(log, self._replica_id, *offsets)
         if self._read_committed:
             row.aborted_transactions = []
+        if self._converts:
+            from pykafkad.handlers.fetch_old_formats import as_understood
+
+            try:
+                understood = as_understood(self._ctx, log, records, partition.fetch_offset)
+            except errors.KafkaError:
+                row.high_watermark = row.last_stable_offset = row.log_start_offset = -1
+                raise
+            if self._ctx.version < _BATCHES_SINCE:
+                row.records = understood
+                return 0 if records is None else records.chunk_size
         if records is None:
             return 0
         row.records = records

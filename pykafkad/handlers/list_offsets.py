@@ -1,4 +1,4 @@
-"""ListOffsets, versions 1 to 11.
+"""ListOffsets, versions 1 to 11, with Kafka 3.x from 0 (`list_offsets_before.py`).
 
 The first record at or after a timestamp; offset and timestamp are -1 if there is none below the end that the caller may
 read. Special times: -1 the end (the high watermark; with read_committed the last stable offset; for replicas and tools
@@ -38,8 +38,8 @@ _Row = messages.ListOffsetsResponse.ListOffsetsPartitionResponse
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 # Special time: the first version that has it.
 _SPECIAL_SINCE = {
-    LATEST: 1,
-    EARLIEST: 1,
+    LATEST: 0,
+    EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
@@ -66,7 +66,7 @@ def handle(ctx: Context, request: messages.ListOffsetsRequest) -> Generator[None
             row = rows[asked.partition_index] = _Row(partition_index=asked.partition_index)
             if not allowed:
                 row.error_code = _DESCRIBE_TOPIC.error
-            elif (topic.name, asked.partition_index) in twice:
+            elif (topic.name, asked.partition_index) in twice and ctx.version:
                 row.error_code = errors.INVALID_REQUEST
             elif asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 1 << 15):
                 row.error_code = errors.UNSUPPORTED_VERSION
@@ -117,6 +117,13 @@ def _answer(
             ctx, log, asked.current_leader_epoch, from_leader=request.replica_id != _DEBUGGING
         )
         if row.error_code:
+            return
+        if not ctx.version:
+            from pykafkad.handlers.list_offsets_before import offsets_before
+
+            is_consumer = request.replica_id == _CONSUMER
+            most = asked.max_num_offsets
+            row.old_style_offsets = offsets_before(log, asked.timestamp, most, ctx.now_ms, for_consumer=is_consumer)
             return
         found = _find(log, asked.timestamp, _last_fetchable(request, log))
         if request.replica_id == _CONSUMER and _is_behind(log) and (found is None or asked.timestamp == LATEST):

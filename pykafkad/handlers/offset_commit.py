@@ -1,10 +1,11 @@
-"""OffsetCommit, versions 2 to 10.
+"""OffsetCommit, versions 2 to 10, with Kafka 3.x from 0.
 
 Commits the offsets of a group member. With generation -1 and no member id it commits those of a consumer that assigns
 its own partitions, or of an administrator. Topics and partitions that do not exist, and those that the caller may not
 read, have their own errors; the others are written as one batch. Versions 2 to 4 may name a retention time; later ones
 leave it to the broker (KIP-211). Version 6 adds leader epochs, 7 static members; from 9 an unknown group is
-GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names.
+GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names. Version 0 wrote to ZooKeeper,
+without which it is UNSUPPORTED_VERSION; version 1 may name the time of the commit.
 
 Members of KIP-848 need version 9: the generation is then their epoch (else STALE_MEMBER_EPOCH).
 
@@ -58,7 +59,7 @@ def handle(ctx: Context, request: messages.OffsetCommitRequest) -> Generator[Non
             )
     if not request.topics:
         return messages.OffsetCommitResponse(topics=list(refused.values()))
-    error_code = ctx.groups.shard_for(group_id)[1]
+    error_code = ctx.groups.shard_for(group_id)[1] if ctx.version else errors.UNSUPPORTED_VERSION
     if error_code:
         return _merged(refused, offsets.refused(request, error_code))
     event = OffsetCommit(ctx.token, request, group_id_not_found=ctx.version >= 9)

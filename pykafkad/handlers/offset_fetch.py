@@ -1,4 +1,4 @@
-"""OffsetFetch, versions 1 to 10.
+"""OffsetFetch, versions 1 to 10, with Kafka 3.x from 0.
 
 The committed offsets of the requested partitions, or (version 2 and later, null topics) of all that the group has
 committed. An offset that was never committed is -1 without an error. An error of the whole group stands in every
@@ -7,7 +7,7 @@ several groups (KIP-709). Version 5 adds leader epochs, 7 `require_stable`, 9 me
 instead of names.
 
 With `require_stable` a partition for which a transaction has committed an offset, and has not ended, is
-UNSTABLE_OFFSET_COMMIT (KIP-447).
+UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 read from ZooKeeper, without which it is UNSUPPORTED_VERSION.
 
 Gaps: none.
 """
@@ -85,6 +85,8 @@ def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None,
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
     shard, error_code = _shard(ctx, group)
+    if not ctx.version:
+        error_code = errors.UNSUPPORTED_VERSION
     if error_code:
         return _group_error(ctx.version, group, error_code)
     if group.topics is None:

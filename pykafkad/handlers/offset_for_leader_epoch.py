@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, versions 2 to 4 (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch, versions 2 to 4, with Kafka 3.x from 0 (KIP-101, KIP-320).
 
 The end offset of the largest leader epoch at or below the requested one. With it a consumer or follower finds where its
 log diverges from the leader's. For an epoch above the latest, and for -1, epoch and offset are -1 without an error.

@@ -1,10 +1,13 @@
-"""Produce, versions 3 to 13. (Versions 0 to 2 are advertised for the sake of old librdkafka, KAFKA-18659, and refused.)
+"""Produce, versions 3 to 13, with Kafka 3.x from 0. (Since 4.0 versions 0 to 2 are advertised for the sake of old
+librdkafka, KAFKA-18659, and refused.)
 
 Every partition has its own error; a bad batch never fails other partitions. Version 8 adds record errors and messages,
 9 is flexible, 10 adds leader hints (KIP-951), 12 adds partitions to a transaction implicitly, 13 names topics by id
-(KIP-516). With acks=0 there is no answer, and an error closes the connection so that the client asks for metadata
-again. An answer promises that the records are written: see `server/commits.py`. Batches that must be decompressed and
-hold more than `append_rules.LONG_RECORDS` records are checked on another thread.
+(KIP-516). Versions below 3 bring messages of an older format (`log/message_conversion.py`), or none.
+
+With acks=0 there is no answer, and an error closes the connection so that the client asks for metadata again. An answer
+promises that the records are written: see `server/commits.py`. Batches that must be decompressed and hold more than
+`append_rules.LONG_RECORDS` records are checked on another thread.
 
 acks=all needs `min.insync.replicas` (or all replicas, if there are fewer). If the ISR is smaller before the append, the
 answer is NOT_ENOUGH_REPLICAS; if it has shrunk after the append, NOT_ENOUGH_REPLICAS_AFTER_APPEND (Kafka lets these
@@ -25,7 +28,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
-from pykafkad.log.append_rules import NotOneBatch, OpenElsewhere, check
+from pykafkad.log.append_rules import BATCHES_SINCE, NotOneBatch, OpenElsewhere, check
 from pykafkad.log.partition_log import CLIENT
 from pykafkad.wire import messages
 
@@ -110,6 +113,11 @@ class Appending:
             if records is None:
                 # The schema allows null records; in Kafka the append fails unexpectedly.
                 raise errors.KafkaError(errors.UNKNOWN_SERVER_ERROR, "null instead of records")
+            if self._ctx.version < BATCHES_SINCE:
+                from pykafkad.log.message_conversion import has_messages
+
+                if not has_messages(records):
+                    return
             self._append(row, log, records, None)
         except OpenElsewhere:
             assert log is not None

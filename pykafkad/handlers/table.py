@@ -22,7 +22,7 @@ from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pykafkad.settings.release import Release
@@ -112,6 +112,8 @@ _LOGIN_STAGES = {
 }
 _WAIT_FOR_OTHERS = ("JoinGroup", "SyncGroup")
 _UNTAGGED_RESPONSES = ("ApiVersions",)
+# Before Kafka 4.0, Fetch refuses topics with zstd below this version.
+_NO_ZSTD_BELOW = 10
 
 _GONE = "gone since Kafka 4.0, with the brokers that ZooKeeper coordinated"
 
@@ -311,10 +313,15 @@ def _in(release: Release, row: Api) -> list[Api]:
     found = release.apis[row.name]
     if found is None:
         return []
-    # The versions that Kafka 4.0 removed are not offered.
-    first, low, high = max(found[0], row.advertised_min or 0), max(found[1], row.min_version), found[2]
+    first, low, high = found
     advertised = None if row.advertised_min is None else first
     return [row._replace(min_version=low, max_version=high, advertised_min=advertised)]
+
+
+def fast_versions(row: Api, known: Iterable[int], release: Release | None) -> list[int]:
+    """The versions, of those that a fast path knows, in which the release answers as Kafka 4.3.1 does."""
+    least = _NO_ZSTD_BELOW if row.name == "Fetch" and release is not None and release.has_old_formats else 0
+    return [version for version in known if least <= version <= row.max_version]
 
 
 def module_name(row: Api) -> str:

@@ -22,6 +22,8 @@ Order and codes (LogValidator, UnifiedLog, ProduceRequest in Kafka 4.3.1):
 | still above `max.message.bytes` after recompression | 10 |
 | above `segment.bytes` | 18 |
 
+Messages of an older format, which versions below 3 carry, become a batch first (`message_conversion.py`).
+
 Where we differ: Kafka walks every record of every batch. This broker opens a batch only if the topic's settings require
 it, so broken records inside a batch with a valid checksum are noticed by consumers only. A compressed body whose first
 bytes do not fit its codec is opened, and refused. Records may decompress to at most `records.MAX_OPENED_BYTES`.
@@ -75,6 +77,10 @@ class OpenElsewhere(KafkaError):
         super().__init__(errors.UNKNOWN_SERVER_ERROR)
 
 
+# The first version of Produce that takes record batches only, and the first that takes zstd.
+BATCHES_SINCE = 3
+ZSTD_SINCE = 7
+
 LONG_RECORDS = 10_000
 """Batches with more records are not opened on the loop: this many take about 20 ms."""
 
@@ -95,6 +101,10 @@ def check(
     `batch` is a slice of `records`, or a view of a rewritten batch. `log_append_time_ms` is -1 with CreateTime. With
     `from_client` False the checks are skipped that only a client's batch can fail.
     """
+    if produce_version < BATCHES_SINCE:
+        from pykafkad.log.message_conversion import batch_of
+
+        records, produce_version = batch_of(records, settings, where), ZSTD_SINCE
     batch = _one_batch(records, produce_version)
     header = _check_header(batch, settings, from_client, where)
     stamped = settings.message_timestamp_type == "LogAppendTime"
@@ -121,8 +131,12 @@ def check(
     return batch, parse_header(batch), now_ms if stamped else NO_TIMESTAMP
 
 
-def is_long(records: Buffer) -> bool:
-    """Whether the batch may hold more than `LONG_RECORDS` records."""
+def is_long(records: Buffer, produce_version: int = BATCHES_SINCE) -> bool:
+    """Whether the batch may hold more than `LONG_RECORDS` records, or messages of an older format take as long."""
+    if produce_version < BATCHES_SINCE:
+        from pykafkad.log.message_conversion import is_long_set
+
+        return is_long_set(records)
     if len(records) <= HEADER_SIZE_BYTES:
         return False
     count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE_BYTES], "big", signed=True)
@@ -155,7 +169,7 @@ def _one_batch(records: Writable, produce_version: int) -> Writable:
             errors.INVALID_RECORD, f"Produce {produce_version} takes magic {MAGIC} only, not {records[_MAGIC_POSITION]}"
         )
     codec = records[ATTRIBUTES_POSITION + 1] & CODEC_MASK
-    if produce_version < 7 and codec >= ZSTD:
+    if produce_version < ZSTD_SINCE and codec >= ZSTD:
         if codec not in CODECS:
             raise NotOneBatch(errors.UNKNOWN_SERVER_ERROR, f"a batch names the unknown codec {codec}")
         raise NotOneBatch(

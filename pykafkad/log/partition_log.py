@@ -261,7 +261,7 @@ class PartitionLog(LogFiles):
             raise KafkaError(
                 errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request of the batch has no transactional id"
             )
-        if origin != COORDINATOR and append_rules.is_long(records):
+        if origin != COORDINATOR and append_rules.is_long(records, produce_version):
             raise append_rules.OpenElsewhere
         return append_rules.check(
             records, self.settings, now_ms, produce_version, origin != COORDINATOR, f"{self.topic}-{self.partition}"

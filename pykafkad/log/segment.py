@@ -257,6 +257,11 @@ class Segment:
         """The largest timestamp, or the file's modification time if no record has one; retention goes by it."""
         if self.max_timestamp_ms >= 0:
             return self.max_timestamp_ms
+        return self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        """The file's modification time."""
         return self.disk.modified_ms(self.prefix + LOG_SUFFIX)
 
     def drop_file(self) -> None:

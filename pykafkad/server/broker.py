@@ -141,8 +141,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.fast_paths: dict[int, FastPath] = {
             key << 16 | version: fast_path.serve
             for key, fast_path in self._fast_paths.items()
-            for version in fast_path.versions
-            if version <= answered[key].max_version
+            for version in table.fast_versions(answered[key], fast_path.versions, settings.release)
         }
         self._watched_fast_paths: WatchedFastPaths | None = None
         self.sessions = self._make_sessions(authorizer)

@@ -87,7 +87,7 @@ class _Caller:
             path = by_name.get(row.name)
             if path is not None:
                 serve: FastPath = path.serve
-                versions = (version for version in path.versions if version <= row.max_version)
+                versions = table.fast_versions(row, path.versions, broker.settings.release)
                 self.fast_paths.update((row.key << 16 | version, serve) for version in versions)
 
     def _may_write(self, topic: str) -> bool:

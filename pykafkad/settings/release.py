@@ -67,6 +67,12 @@ class Release:
         """Whether the release is older than 4.3, which brought level 30 of metadata.version."""
         return self.features["metadata.version"][1] < _LEVEL_OF_4_3
 
+    @property
+    def has_old_formats(self) -> bool:
+        """Whether Fetch has the versions for messages of magic 0 and 1, which Kafka 4.0 removed."""
+        found = self.apis.get("Fetch")
+        return found is not None and found[1] == 0
+
     def _add_feature(self, name: str, fact: str) -> None:
         if fact != _ABSENT:
             levels, _, level = fact.partition("@")

@@ -39,6 +39,8 @@ SHARED = {
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "produce_transactional": "Produce with a transactional id",
     "fetch_long": "Fetch for thousands of partitions",
+    "fetch_old_formats": "what Fetch gives clients from before Kafka 0.11",
+    "list_offsets_before": "ListOffsets 0",
     "fetch_replicas": "what Fetch tells of a partition's other replicas",
     "fetch_sessions": "sessions of Fetch (KIP-227)",
 }
