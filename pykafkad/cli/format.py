@@ -86,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
         asked = dict(map(format_words.feature, options.feature))
         release = None if options.release_version is None else release_levels.level_of_release(options.release_version)
         if release is None and features.METADATA_VERSION not in asked and settings.release is not None:
-            # A new cluster of the release that is acted as.
-            release = features.of_new_cluster(settings)[features.METADATA_VERSION]
+            # A new cluster of the release that is acted as, unless that is newer than what can be formatted.
+            release = min(features.of_new_cluster(settings)[features.METADATA_VERSION], features.LATEST_LEVEL)
         levels = release_levels.of_new_cluster(asked, release, is_dynamic=is_dynamic)
         level = levels[features.METADATA_VERSION]
         if options.add_scram and level < features.SCRAM_SINCE:

@@ -205,12 +205,15 @@ class Directories(RuntimeNode):
         if len(self._preferred) < 10_000:
             self._preferred[topic, partition] = path
 
-    def place(self, topic: str, partition: int, topic_id: bytes, named: bytes) -> LogDirectory | None:
+    def place(
+        self, topic: str, partition: int, topic_id: bytes, named: bytes, *, can_copy: bool = False
+    ) -> LogDirectory | None:
         """Where a replica of this broker lies or is to be made; `named` is the id that the metadata has for it.
 
-        None when it can only be in a directory that failed or is not configured any more. A folder in another directory
-        than the named one counts. If there is none, a killed broker was renaming the folders of a move: its copy in the
-        named directory becomes the partition.
+        None when it can only be in a directory that failed or is not configured any more; but one that `can_copy`
+        everything from a leader elsewhere begins anew, unless a directory failed, as its disk was replaced. A folder in
+        another directory than the named one counts. If there is none, a killed broker was renaming the folders of a
+        move: its copy in the named directory becomes the partition.
         """
         wanted = self._by_id.get(named)
         if wanted is not None and len(self.online) == 1:
@@ -228,7 +231,7 @@ class Directories(RuntimeNode):
                 )
                 other.remove_copy(topic, partition)
         if chosen is None:
-            if wanted is None and names_directory(named):
+            if wanted is None and names_directory(named) and (self.failed or not can_copy):
                 return None
             preferred = self.at(self._preferred.pop(key, ""))
             chosen = preferred or wanted or self._with_fewest()

@@ -8,6 +8,7 @@ from pykafkad.log import snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
 from pykafkad.log.replica import LEADER, Replica
 from pykafkad.metadata import record_codec
+from pykafkad.metadata.topics import NO_LEADER
 from pykafkad.server import pending_partitions
 
 TYPE_CHECKING = False
@@ -297,7 +298,8 @@ class Partitions:
     ) -> PartitionLog:
         directories = self.directories
         named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
-        directory = directories.place(topic, index, topic_id, named)
+        can_copy = state.leader not in (self._node_id, NO_LEADER)
+        directory = directories.place(topic, index, topic_id, named, can_copy=can_copy)
         if directory is not None:
             try:
                 return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)

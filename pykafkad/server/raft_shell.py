@@ -13,6 +13,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.raft import events
 from pykafkad.server import raft_addresses
 from pykafkad.server.offload import outcome
+from pykafkad.server.raft_strangers import Strangers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class RaftShell:
         "_owner",
         "_peers",
         "_queue",
+        "_strangers",
         "_told",
         "_voters",
         "failure",
@@ -102,6 +104,7 @@ class RaftShell:
         self._is_performing = False
         self._incoming: File | None = None
         self._voters: object = None
+        self._strangers = Strangers(owner.runtime, machine.cluster_id)
 
     def step(self, event: object) -> None:
         """Hand an event to the machine, and perform what can be performed."""
@@ -118,6 +121,7 @@ class RaftShell:
         if self.failure is not None:
             self._owner.runtime.replies.refuse(token, errors.KAFKA_STORAGE_ERROR)
             return
+        self._strangers.asked(token, request)
         raft_addresses.learn_from_request(self._peers, self.machine, request, self._listener)
         self.step(events.Received(token, request))
 
@@ -257,6 +261,7 @@ class RaftShell:
         raft_addresses.add_own(self.machine, effect.request)
 
         def then(answer: object) -> None:
+            self._strangers.answered(self._peers.located(effect.peer), answer)
             raft_addresses.learn_from_answer(self._peers, self.machine, answer)
             self.step(effect.then(answer))
 

@@ -5,9 +5,78 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 SHELL = ("tests/server/test_raft_controller.py",)
+COMBINED = ("tests/simulation/test_combined.py",)
+LONE = ("tests/server/test_lone_combined.py",)
+KRAFT = ("tests/server/test_kraft_version.py",)
+STRANGE = ("tests/server/test_strange_nodes.py",)
+FORMAT = ("tests/cli/test_format.py",)
 IMAGES = ("tests/metadata/test_image_replacement.py",)
 
 PLANTS = (
+    Plant(
+        "a combined node closes its controllers' listener before its broker has left",
+        "server/combined_process.py",
+        'def stop_listening(self) -> None:\n    """The process stops; the broker\'s controlled shutdown may need this controller, and so may other nodes."""',
+        "def stop_listening(self) -> None:\n    self.socket_server.stop_listening()",
+        COMBINED,
+    ),
+    Plant(
+        "a stop waits for a quorum that is gone",
+        "server/broker_lifecycle.py",
+        "if self.state == LEAVING and self._runtime.now - self._heard_at >= self._session_seconds:",
+        "if False:",
+        COMBINED,
+    ),
+    Plant(
+        "a combined node waits for the session of its own earlier life",
+        "metadata/broker_lifecycle.py",
+        "existing.incarnation_id != request.incarnation_id and not event.is_own:",
+        "existing.incarnation_id != request.incarnation_id:",
+        LONE,
+    ),
+    Plant(
+        "everybody may do at a controller what its own broker may",
+        "handlers/controller_context.py",
+        "if authorizer is None or self.is_local:",
+        "if True:",
+        LONE,
+    ),
+    Plant(
+        "kraft.version is raised without a look at the voters",
+        "server/raft_controller.py",
+        "_, event.refusal = voter_changes.upgrade_refusal(machine, level)",
+        "pass",
+        KRAFT,
+    ),
+    Plant(
+        "a level that another controller lacks is finalized",
+        "metadata/feature_updates.py",
+        "if not low <= level <= high:",
+        "if False:",
+        KRAFT,
+    ),
+    Plant(
+        "a replica on a new disk stays offline",
+        "server/directories.py",
+        "and (self.failed or not can_copy):",
+        ":",
+        STRANGE,
+    ),
+    Plant(
+        "two nodes on copies of one directory are not named",
+        "server/raft_strangers.py",
+        "if other is not None and turns >= TURNS:",
+        "if False:",
+        STRANGE,
+    ),
+    Plant(
+        "a directory is formatted before all of it is there",
+        "cli/format.py",
+        'disk.make_directories(path)\ndisk.replace(f"{path}/{snapshots.BOOTSTRAP_FILE}"',
+        'disk.make_directories(path)\ndisk.write(f"{path}/meta.properties", b"version=1\\nnode.id=1\\n")\n'
+        'disk.replace(f"{path}/{snapshots.BOOTSTRAP_FILE}"',
+        FORMAT,
+    ),
     Plant(
         "a change that a leader was deciding is never answered when it leads no more",
         "server/raft_controller.py",

@@ -1,0 +1,156 @@
+"""Nodes that do not belong to a quorum, or come back with another disk or clock: refused or survived, and named."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pykafkad.log import checkpoints
+from pykafkad.raft import forms
+from pykafkad.server import raft_strangers
+from pykafkad.server.logs import Logs
+from pykafkad.server.peer_lines import PeerLines
+from pykafkad.server.raft_strangers import Strangers
+from tests.simulation.combined import CombinedNodes
+from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, Controllers, controller_of, host_of
+
+OTHER_ID = "b3RoZXItY2x1c3Rlci1pZA"
+META = f"{DIRECTORY}/{checkpoints.META_PROPERTIES_FILE}"
+
+
+class Lines:
+    """Where lines about peers go."""
+
+    def __init__(self):
+        self.all = []
+
+    def line(self, level, name, event, fields):
+        self.all.append((event, fields))
+
+    def of(self, event):
+        return [fields for each, fields in self.all if each == event]
+
+
+def listen(world, node_id):
+    """What a node says of its peers from now on."""
+    lines = Lines()
+    world.processes[node_id].runtime._peer_lines = PeerLines(Logs("info", lines))
+    return lines
+
+
+def commit(world, value):
+    token = world.change(world.elect(), value)
+    world.until(lambda: token.outcome is not None)
+    assert token.outcome == 0
+
+
+def test_a_node_of_another_cluster_takes_no_part_and_both_sides_name_it():
+    world = Controllers(1, (1, 2, 3))
+    leader = world.elect()
+    stranger = next(each for each in (1, 2, 3) if each != leader)
+    world.kill(stranger)
+    world.wipe(stranger)
+    disk = world.disks[stranger]
+    disk.replace(META, disk.read(META).replace(CLUSTER_ID.encode(), OTHER_ID.encode()))
+    lines = listen(world, leader)
+    world.start(stranger)
+    own = listen(world, stranger)
+    world.run(world.clock.now() + 30.0)
+    commit(world, 7)
+    assert world.elect() == leader, "nobody was disturbed"
+    process = world.processes[stranger]
+    assert process.controller.image.offset < 0 and not process.controller.metadata_log.is_active
+    told = lines.of("peer-of-another-cluster")
+    assert {each["peer"].partition(":")[0] for each in told} == {host_of(stranger)}
+    assert sum(OTHER_ID in each["reason"] for each in told) == 1, "a host is named once a minute with one reason"
+    peers = {each["peer"] for each in own.of("peer-of-another-cluster")}
+    assert f"{host_of(leader)}:9093" in peers
+
+
+class Connections:
+    """What a runtime has of connections: a token is the id of one."""
+
+    def __init__(self, lines):
+        self.now = 0.0
+        self.peer_lines = PeerLines(Logs("info", lines))
+        self.replies = self.reactor = self
+        self.closed = set()
+
+    def connection_of(self, number):
+        return self.connection(number)
+
+    def connection(self, number):
+        return None if number in self.closed else SimpleNamespace(id=number, peer=f"10.0.0.{number}:5000")
+
+
+def fetch_of(node_id):
+    replica = node_id, b"d" * 16
+    return forms.fetch_request(CLUSTER_ID, replica, 1, (1, 5), 5, max_wait_ms=500, max_bytes=1000)
+
+
+def fetches(strangers, *connections, node_id=3):
+    for each in connections:
+        strangers.asked(each, fetch_of(node_id))
+
+
+def test_two_nodes_on_copies_of_one_directory_are_named():
+    """Their fetches come by two connections that live; those of a node that connects anew never come back."""
+    runtime = Connections(lines := Lines())
+    strangers = Strangers(runtime, CLUSTER_ID)
+    fetches(strangers, 1, 1, 2, 2, 3, 3)
+    fetches(strangers, 8, 9, node_id=4)
+    runtime.closed.add(3)
+    fetches(strangers, 4, 5, 4)
+    assert lines.all == []
+    fetches(strangers, 5, 4, 5, 4, 5)
+    told = lines.of("replica-fetches-twice")
+    assert {each["peer"] for each in told} == {"10.0.0.4:5000", "10.0.0.5:5000"}
+    assert all("has the same id 3 and directory" in each["reason"] for each in told)
+
+
+def test_what_is_known_of_replicas_has_a_limit():
+    strangers = Strangers(Connections(Lines()), CLUSTER_ID)
+    for node_id in range(raft_strangers.MAX_REPLICAS + 5):
+        fetches(strangers, 1, node_id=node_id)
+    assert len(strangers._fetching) == raft_strangers.MAX_REPLICAS
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_combined_node_whose_disk_was_wiped_comes_back(dynamic):
+    """With voters of the settings it votes again. With those of the log it is another replica, which observes; its
+    broker serves either way, and has everything again."""
+    world = CombinedNodes(3, (1, 2, 3), dynamic=dynamic)
+    world.until_serving()
+    world.create_topic("t")
+    told = []
+    world.produce("t", b"v", told.append)
+    world.until(lambda: told == [0])
+    world.until(world.in_step)
+    node_id = next(each for each in (1, 2, 3) if each != world.elect())
+    world.kill(node_id)
+    world.wipe(node_id)
+    world.start(node_id)
+    world.until_serving()
+    world.until(lambda: world.in_sync("t"), 120.0)
+    assert list(world.records_of(node_id, "t")) == [0]
+    assert world.machine(node_id).is_voter is not dynamic
+    assert {each.runtime.metrics.unexpected_errors for each in world.processes.values()} == {0}
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_clocks_that_jump_a_day_change_nothing(days):
+    """Sessions, elections and replicas count monotonic time; records keep their days."""
+    world = CombinedNodes(4, (1, 2, 3))
+    world.until_serving()
+    world.create_topic("t")
+    leader, epoch = world.elect(), world.machine(world.elect()).epoch
+    world.clock._now_ms += days * 86_400_000
+    told = []
+    world.produce("t", b"v", told.append)
+    world.until(lambda: told == [0])
+    world.run(world.clock.now() + 20.0)
+    assert (world.elect(), world.machine(leader).epoch) == (leader, epoch)
+    assert sorted(world.serving()) == [1, 2, 3] and world.in_sync("t")
+    assert not any(broker.fenced for broker in controller_of(world.processes[leader]).image.brokers.values())
+    assert list(world.records_of(leader, "t")) == [0]
