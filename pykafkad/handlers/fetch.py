@@ -76,6 +76,8 @@ def handle(ctx: Context | ControllerContext, request: messages.FetchRequest) -> 
     if ctx.on_controller:
         return _of_metadata(ctx, request)
     if request.isolation_level not in ISOLATION_LEVELS:
+        from pykafkad.handlers.fetch_long import refused
+
         return refused(request, ctx.version)
     asked = _asked(ctx, request)
     if isinstance(asked, int):
@@ -85,6 +87,10 @@ def handle(ctx: Context | ControllerContext, request: messages.FetchRequest) -> 
     rows, enough = fetch.read()
     if enough:
         return fetch.answer(rows)
+    if session is not None and replica_id(ctx, request) >= 0:
+        from pykafkad.handlers.fetch_follower import DelayedFollowerFetch
+
+        return DelayedFollowerFetch(ctx, fetch, session)
     return DelayedFetch(fetch, ctx.now)
 
 
@@ -100,27 +106,6 @@ def handle_long(ctx: Context, request: messages.FetchRequest) -> Generator[None,
     from pykafkad.handlers import fetch_long
 
     return fetch_long.serve(ctx, request)
-
-
-def refused(request: messages.FetchRequest, version: int) -> Generator[None, None, messages.FetchResponse]:
-    """The answer to a request that is refused as a whole; before version 13 each row has the error too."""
-    topics: list[_Topic] = []
-    for topic in request.topics if version < 13 else ():
-        topics.append(_Topic(topic=topic.topic, partitions=[]))
-        for each in topic.partitions:
-            yield
-            row = _Row(
-                partition_index=each.partition,
-                error_code=errors.UNKNOWN_SERVER_ERROR,
-                high_watermark=-1,
-                last_stable_offset=-1,
-                log_start_offset=-1,
-                records=b"",
-            )
-            topics[-1].partitions.append(row)
-    return messages.FetchResponse(
-        error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics
-    )
 
 
 class DelayedFetch:
@@ -302,7 +287,11 @@ class Fetch:
         left = self.max_bytes
         enough = self.max_wait_ms <= 0
         interesting = False
+        changes = self._changes_if_quiet()
         for partition in self._partitions:
+            if changes is not None and partition.is_quiet(changes, self._ctx.now):
+                interesting = True
+                continue
             row = _Row(
                 partition_index=partition.partition,
                 high_watermark=-1,
@@ -343,6 +332,12 @@ class Fetch:
             rows.append((partition, row))
         return rows + unknown, enough or not interesting or total >= self.min_bytes
 
+    def _changes_if_quiet(self) -> int | None:
+        """The count of the metadata's changes if partitions without news may be left out; None if all are answered."""
+        if not self._follower or self._full or self._refusal("") != errors.NONE:
+            return None
+        return self._ctx.partitions.changes
+
     def answer(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
         """The response; an incremental one leaves out partitions without news."""
         return self.throttled(rows) or self.answer_with(rows)
@@ -368,7 +363,7 @@ class Fetch:
 
     def answer_with(self, rows: list[tuple[FetchPartition, _Row]]) -> messages.FetchResponse:
         """The response, whatever the quotas say."""
-        session = self._session
+        session, read = self._session, rows
         session_id = INVALID_SESSION_ID if session is None else session.id
         if session is not None:
             if session.epoch != self._session_epoch:
@@ -385,6 +380,10 @@ class Fetch:
                             session.partitions[key] = partition
             rows = told
         if self._follower:
+            if session is not None:
+                from pykafkad.handlers.fetch_follower import note_quiet
+
+                note_quiet(self._ctx, read, self._replica_id)
             self._count_sent(rows)
         topics: list[_Topic] = []
         last: object = None

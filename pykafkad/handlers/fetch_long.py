@@ -34,7 +34,7 @@ _NEVER = 1 << 62
 def serve(ctx: Context, request: messages.FetchRequest) -> Generator[None, None, object]:
     """As `fetch.handle`, in steps."""
     if request.isolation_level not in fetch.ISOLATION_LEVELS:
-        return (yield from fetch.refused(request, ctx.version))
+        return (yield from refused(request, ctx.version))
     asked = yield from _asked(ctx, request)
     if isinstance(asked, int):
         return messages.FetchResponse(error_code=asked)
@@ -45,6 +45,27 @@ def serve(ctx: Context, request: messages.FetchRequest) -> Generator[None, None,
         return (yield from long.answer_in_steps(rows))
     yield from _free_in_steps(rows)
     return (yield from DelayedLongFetch(ctx, long).begin())
+
+
+def refused(request: messages.FetchRequest, version: int) -> Generator[None, None, messages.FetchResponse]:
+    """The answer to a request that is refused as a whole; before version 13 each row has the error too."""
+    topics: list[messages.FetchResponse.FetchableTopicResponse] = []
+    for topic in request.topics if version < 13 else ():
+        topics.append(messages.FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=[]))
+        for each in topic.partitions:
+            yield
+            row = messages.FetchResponse.PartitionData(
+                partition_index=each.partition,
+                error_code=errors.UNKNOWN_SERVER_ERROR,
+                high_watermark=-1,
+                last_stable_offset=-1,
+                log_start_offset=-1,
+                records=b"",
+            )
+            topics[-1].partitions.append(row)
+    return messages.FetchResponse(
+        error_code=errors.UNKNOWN_SERVER_ERROR, session_id=request.session_id, responses=topics
+    )
 
 
 def _free_in_steps(rows: Rows) -> Generator[None, None, None]:

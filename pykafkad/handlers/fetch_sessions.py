@@ -16,7 +16,9 @@ from pykafkad import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from random import Random
+    from typing import Any
 
+    from pykafkad.log.partition_log import PartitionLog
     from pykafkad.wire import messages
 
 INVALID_SESSION_ID = 0
@@ -42,6 +44,9 @@ class FetchPartition:
         "log_start_offset",
         "max_bytes",
         "partition",
+        "quiet_changes",
+        "quiet_follower",
+        "quiet_log",
         "topic",
         "topic_id",
     )
@@ -52,6 +57,11 @@ class FetchPartition:
         self.partition = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1
+        # Of a follower that has everything and knows it: the log, the leader's view of the follower, and the count of
+        # changes of the metadata then (`fetch_follower.py`).
+        self.quiet_log: PartitionLog | None = None
+        self.quiet_follower: Any = None
+        self.quiet_changes = 0
         self.update(asked)
 
     def update(self, asked: messages.FetchRequest.FetchPartition) -> None:
@@ -61,6 +71,24 @@ class FetchPartition:
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def is_quiet(self, changes: int, now: float) -> bool:
+        """Whether a follower still has everything of the partition, and has been told of it. If so, it says now that it
+        has."""
+        log = self.quiet_log
+        if (
+            log is None
+            or self.quiet_changes != changes
+            or log.closed
+            or log.end_offset != self.fetch_offset
+            or log.written_end_offset != self.fetch_offset
+            or log.high_watermark != self.high_watermark
+            or log.log_start_offset != self.log_start_offset
+            or log.offline is not None
+        ):
+            return False
+        self.quiet_follower.is_still_caught_up(now)
+        return True
 
     def would_have_news(self, row: messages.FetchResponse.PartitionData) -> bool:
         """Whether an incremental answer must contain the partition."""
@@ -95,6 +123,7 @@ class FetchSession:
         "privileged",
         "settled",
         "uses_topic_ids",
+        "watched",
     )
 
     def __init__(
@@ -114,6 +143,8 @@ class FetchSession:
         self.last_used = now
         self.settled = False
         self.counted = 0
+        self.watched: tuple[int, int, dict[PartitionLog, object]] | None = None
+        """A follower's partitions by their logs: the count of changes of the metadata and that of partitions then."""
 
     def next_epoch(self) -> None:
         """Advance the epoch. It wraps to 1, because 0 asks for a new session."""

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
         not_led_here: Mapping[PartitionLog, int]
         """The logs that this broker does not lead, with their leader epochs."""
 
+        changes: int
+        """How often the metadata of partitions or brokers has changed."""
+
         def get(self, topic: str, partition: int) -> PartitionLog | None:
             """The log of a partition by the topic's name."""
 

@@ -111,6 +111,15 @@ class Follower:
             return None
         return Question(self.leader_epoch, self.end_offset, self._epochs.latest)
 
+    def asks_again(self, asked: Question) -> bool:
+        """Whether the next question is the same."""
+        return (
+            asked.fetch_offset == self.end_offset
+            and asked.last_fetched_epoch == self._epochs.latest
+            and asked.leader_epoch == self.leader_epoch
+            and not self._asks_offsets
+        )
+
     def answered(
         self, asked: Question, row: Answer, records: memoryview | bytes | None, diverging: tuple[int, int]
     ) -> Effects:

@@ -73,6 +73,10 @@ class _Follower:
         self.fetched_at = now
         self.broker_epoch = broker_epoch
 
+    def is_still_caught_up(self, now: float) -> None:
+        """It fetches at the leader's end, as it did before."""
+        self.caught_up_at = self.fetched_at = now
+
     def is_caught_up(self, leader_end_offset: int, now: float, lag_seconds: float) -> bool:
         return self.end_offset == leader_end_offset or now - self.caught_up_at <= lag_seconds
 
@@ -237,6 +241,10 @@ class Replica:
             for broker, each in self._followers.items()
             if broker in self.isr and each.log_start_offset <= offset <= each.end_offset
         ]
+
+    def follower(self, broker: int) -> _Follower | None:
+        """What the leader knows of another replica; another object when the metadata has changed."""
+        return self._followers.get(broker)
 
     def start_of(self, broker: int) -> int:
         """Where a follower's log starts; -1 while it has not fetched."""

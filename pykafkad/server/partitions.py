@@ -42,6 +42,7 @@ class Partitions:
         "_node_id",
         "_now",
         "_settings",
+        "changes",
         "directories",
         "not_led_here",
         "pending",
@@ -61,6 +62,8 @@ class Partitions:
         self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
         self.not_led_here: dict[PartitionLog, int] = {}
         """Logs of partitions that another broker leads, or nobody, with the leader epoch: they are not written."""
+        self.changes = 0
+        """How often the metadata of partitions or brokers has changed."""
         self._image: Image | None = None
         self._loading = True
         self._node_id = node_id
@@ -99,6 +102,7 @@ class Partitions:
         `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the
         first few are made when somebody asks for them, or in a later turn; what cannot be made is offline."""
         gone: list[PartitionLog] = []
+        self.changes += 1
         if loading and self._image is None:
             self._put_strays_aside(image)
         self._image, self._loading = image, loading
@@ -203,6 +207,7 @@ class Partitions:
             state = topic.partitions[log.partition]
             self._by_name[topic.name, log.partition] = self._by_id[topic.id, log.partition] = new
             new.replica = self._replica(new)
+            self.changes += 1
             new.writer = self._log_writer
             if log in self.not_led_here:
                 del self.not_led_here[log]
@@ -276,6 +281,7 @@ class Partitions:
     def release(self, log: PartitionLog) -> bool:
         """The log takes the role that it has been given meanwhile; whether there was one."""
         state = self._held.pop(log, None)
+        self.changes += 1
         if state is None or log.closed or self._by_name.get((log.topic, log.partition)) is not log:
             return False
         self._adopt(log, state)

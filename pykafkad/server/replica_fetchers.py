@@ -13,6 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import StorageFailure
 from pykafkad.log import follower, follower_log
 from pykafkad.log.follower import Follower
+from pykafkad.server.followed_partition import Followed, key_of
 from pykafkad.server.peer import Failure, Limits, Peer
 from pykafkad.server.peer_security import endpoint_of
 from pykafkad.wire import messages
@@ -33,24 +34,6 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -2, -1
 _NEVER = float("inf")
 _DIGITS = frozenset("0123456789.")
-
-
-class _Followed:
-    """One partition that is followed. It is not asked for before `paused_until`."""
-
-    __slots__ = ("follower", "lag", "leader_epoch", "log", "offsets", "paused_until", "sent")
-
-    def __init__(self, log: PartitionLog, leader_epoch: int) -> None:
-        self.log = log
-        self.leader_epoch = leader_epoch
-        self.follower: Follower | None = None
-        self.paused_until = 0.0
-        self.lag: int | None = None
-        """How many offsets were missing up to the leader's high watermark when records came last; None before."""
-        self.sent: tuple[Question, int] | None = None
-        """What the leader's session has of the partition: the question and the log's start; None if nothing."""
-        self.offsets: dict[int, int] = {}
-        """What the leader has said of the ends of its log."""
 
 
 class ReplicaFetchers:
@@ -100,19 +83,21 @@ class LeaderFetcher:
         "_leader",
         "_paused_until",
         "_peer",
+        "_round",
         "_session_epoch",
         "_session_id",
+        "_session_number",
     )
 
     def __init__(self, broker: Broker, leader: int) -> None:
         self._broker = broker
         self._leader = leader
-        self._followed: dict[PartitionLog, _Followed] = {}
-        self._by_key: dict[Key, _Followed] = {}
+        self._followed: dict[PartitionLog, Followed] = {}
+        self._by_key: dict[Key, Followed] = {}
         """The partitions that the leader's session has."""
         self._peer: Peer | None = None
         self._endpoint: Endpoint | None = None
-        self._session_id = self._session_epoch = 0
+        self._session_id = self._session_epoch = self._session_number = self._round = 0
         self._in_flight = False
         self._paused_until = 0.0
 
@@ -121,11 +106,11 @@ class LeaderFetcher:
         known = self._followed.get(log)
         if known is not None and known.leader_epoch == leader_epoch:
             return
-        followed = self._followed[log] = _Followed(log, leader_epoch)
+        followed = self._followed[log] = Followed(log, leader_epoch)
         if known is not None:
             followed.sent = known.sent
-            if self._by_key.get(_key(log)) is known:
-                self._by_key[_key(log)] = followed
+            if self._by_key.get(key_of(log)) is known:
+                self._by_key[key_of(log)] = followed
         self._plan(self._broker.runtime.now)
 
     def remove(self, log: PartitionLog) -> None:
@@ -148,6 +133,7 @@ class LeaderFetcher:
 
     def _begin_session(self) -> None:
         self._session_epoch = 0
+        self._session_number += 1
         self._by_key.clear()
 
     # --- asking -----------------------------------------------------------------------------------------------------
@@ -164,10 +150,17 @@ class LeaderFetcher:
         if peer is None:
             return
         now = self._broker.runtime.now
-        asked: dict[Key, tuple[_Followed, Question]] = {}
+        asked: dict[Key, tuple[Followed, Question]] = {}
         later: float | None = None
+        quiet = 0
+        self._round += 1
         throttles = self._broker.replication.throttles
+        session = self._session_number if self._session_epoch else None
         for followed in self._followed.values():
+            if followed.session == session and followed.is_as_sent(now):
+                quiet += 1
+                followed.round = self._round
+                continue
             due = followed.paused_until
             if due <= now and throttles is not None and throttles.delays(followed.log, followed.lag):
                 # With others to fetch it is looked at again after their answer, as in Kafka.
@@ -178,16 +171,16 @@ class LeaderFetcher:
                 continue
             question = self._question(followed)
             if question is not None:
-                asked[_key(followed.log)] = followed, question
-        if not asked:
+                asked[key_of(followed.log)] = followed, question
+        if not asked and not quiet:
             if later is not None:
                 self._plan(later)
             return
-        request = self._request(asked)
+        request = self._request(asked, quiet)
         self._in_flight = True
         peer.send(request, partial(self._answered, peer, asked))
 
-    def _question(self, followed: _Followed) -> Question | None:
+    def _question(self, followed: Followed) -> Question | None:
         """What to ask for a partition; opens its log. None if there is nothing to ask now."""
         log = followed.log
         try:
@@ -204,17 +197,18 @@ class LeaderFetcher:
             followed.paused_until = self._pause_until()
             return None
 
-    def _request(self, asked: dict[Key, tuple[_Followed, Question]]) -> messages.FetchRequest:
-        """A Fetch with what the leader's session does not know."""
+    def _request(self, asked: dict[Key, tuple[Followed, Question]], quiet: int) -> messages.FetchRequest:
+        """A Fetch with what the leader's session does not know; it has so many `quiet` partitions besides."""
         settings, broker = self._broker.settings, self._broker
         row = messages.FetchRequest
         is_new = not self._session_epoch
         topics: dict[bytes, messages.FetchRequest.FetchTopic] = {}
         for key, (followed, question) in asked.items():
             sent = question, followed.log.log_start_offset
+            followed.round = self._round
             if not is_new and self._by_key.get(key) is followed and followed.sent == sent:
                 continue
-            self._by_key[key], followed.sent = followed, sent
+            self._by_key[key], followed.sent, followed.session = followed, sent, self._session_number
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = row.FetchTopic(topic_id=key[0], partitions=[])
@@ -229,8 +223,9 @@ class LeaderFetcher:
                 )
             )
         forgotten: dict[bytes, messages.FetchRequest.ForgottenTopic] = {}
-        for key in [each for each in self._by_key if each not in asked]:
-            del self._by_key[key]
+        are_all = len(self._by_key) == quiet + len(asked)
+        for key in () if are_all else [key for key, each in self._by_key.items() if each.round != self._round]:
+            self._by_key.pop(key).session = -1
             gone = forgotten.get(key[0])
             if gone is None:
                 gone = forgotten[key[0]] = row.ForgottenTopic(topic_id=key[0], partitions=[])
@@ -252,7 +247,7 @@ class LeaderFetcher:
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
-    def _answered(self, peer: Peer, asked: dict[Key, tuple[_Followed, Question]], answer: object) -> None:
+    def _answered(self, peer: Peer, asked: dict[Key, tuple[Followed, Question]], answer: object) -> None:
         if peer is not self._peer:
             # The leader's address is another one by now, or nothing of it is followed any more.
             self._in_flight = False
@@ -273,9 +268,15 @@ class LeaderFetcher:
         try:
             for topic in answer.responses:
                 for row in topic.partitions:
-                    self._take(asked.get((topic.topic_id, row.partition_index)), row)
+                    key = topic.topic_id, row.partition_index
+                    self._take(asked.get(key) or self._quiet(key), row)
         finally:
             self._plan(self._broker.runtime.now)
+
+    def _quiet(self, key: Key) -> tuple[Followed, Question] | None:
+        """What the session has been asked of a partition before, and goes on answering."""
+        followed = self._by_key.get(key)
+        return None if followed is None or followed.sent is None else (followed, followed.sent[0])
 
     def _failed(self, failure: object) -> None:
         """No partition of the leader has got an answer."""
@@ -284,7 +285,7 @@ class LeaderFetcher:
         self._broker.logs.debug("server", "replica-fetch-failed", leader=self._leader, reason=failure)
         self._plan(self._paused_until)
 
-    def _take(self, asked: tuple[_Followed, Question] | None, row: Row) -> None:
+    def _take(self, asked: tuple[Followed, Question] | None, row: Row) -> None:
         if asked is None:
             return
         followed, question = asked
@@ -306,7 +307,7 @@ class LeaderFetcher:
         if log in self._followed:
             self._session_epoch = 0
 
-    def _perform(self, followed: _Followed, effects: Iterable[object], records: memoryview | None = None) -> None:
+    def _perform(self, followed: Followed, effects: Iterable[object], records: memoryview | None = None) -> None:
         log = followed.log
         try:
             for effect in effects:
@@ -315,7 +316,7 @@ class LeaderFetcher:
             self._broker.log_failed(log, failure)
             followed.paused_until = self._pause_until()
 
-    def _append(self, followed: _Followed, effect: follower.AppendBatches, records: memoryview) -> None:
+    def _append(self, followed: Followed, effect: follower.AppendBatches, records: memoryview) -> None:
         log, broker = followed.log, self._broker
         follower_log.append(log, records[: effect.size_bytes], effect.headers, broker.runtime.now_ms)
         self._ended(followed)
@@ -325,13 +326,13 @@ class LeaderFetcher:
         if throttles is not None:
             throttles.received(log, effect.size_bytes)
 
-    def _ended(self, followed: _Followed) -> None:
+    def _ended(self, followed: Followed) -> None:
         log = followed.log
         assert followed.follower is not None
         followed.follower.log_changed(log.end_offset)
         log.replica.appended(log.end_offset, self._broker.runtime.now)
 
-    def _watermarks(self, followed: _Followed, effect: follower.TakeWatermarks, _: object) -> None:
+    def _watermarks(self, followed: Followed, effect: follower.TakeWatermarks, _: object) -> None:
         log, broker = followed.log, self._broker
         if followed.lag is None:
             followed.lag = max(0, effect.high_watermark - log.end_offset)
@@ -340,20 +341,20 @@ class LeaderFetcher:
         if start_offset > log.log_start_offset:
             log.delete_records(start_offset)
 
-    def _truncate(self, followed: _Followed, effect: follower.TruncateTo, _: object) -> None:
+    def _truncate(self, followed: Followed, effect: follower.TruncateTo, _: object) -> None:
         if effect.end_offset < followed.log.high_watermark and followed.log in self._broker.compaction.busy:
             followed.paused_until = self._pause_until()
             return
         self._cut(followed, effect.end_offset, follower_log.truncate)
 
-    def _begin_at(self, followed: _Followed, effect: follower.BeginAt, _: object) -> None:
+    def _begin_at(self, followed: Followed, effect: follower.BeginAt, _: object) -> None:
         if followed.log in self._broker.compaction.busy:
             followed.paused_until = self._pause_until()
             return
         self._cut(followed, effect.offset, follower_log.begin_at)
 
     def _cut(
-        self, followed: _Followed, end_offset: int, cut: Callable[[PartitionLog, int, int], follower_log.Cut]
+        self, followed: Followed, end_offset: int, cut: Callable[[PartitionLog, int, int], follower_log.Cut]
     ) -> None:
         log, broker = followed.log, self._broker
         followed.paused_until = _NEVER
@@ -365,7 +366,7 @@ class LeaderFetcher:
             partial(self._go_on, followed),
         )
 
-    def _was_cut(self, followed: _Followed, before: int, end_offset: int) -> None:
+    def _was_cut(self, followed: Followed, before: int, end_offset: int) -> None:
         log, broker = followed.log, self._broker
         if followed.follower is not None:
             followed.follower.log_changed(end_offset)
@@ -379,13 +380,13 @@ class LeaderFetcher:
             leader_epoch=followed.leader_epoch, end_offset=before, new_end_offset=end_offset,
         )  # fmt: skip
 
-    def _go_on(self, followed: _Followed) -> None:
+    def _go_on(self, followed: Followed) -> None:
         """The log may be written again."""
         followed.paused_until = 0.0
         if self._followed.get(followed.log) is followed:
             self._plan(self._broker.runtime.now)
 
-    def _pause(self, followed: _Followed, effect: follower.Pause, _: object) -> None:
+    def _pause(self, followed: Followed, effect: follower.Pause, _: object) -> None:
         followed.paused_until = self._pause_until()
         log, logs = followed.log, self._broker.logs
         tell = logs.debug if effect.is_usual else logs.warning
@@ -399,12 +400,12 @@ class LeaderFetcher:
 
     # --- where the leader's log begins and ends ---------------------------------------------------------------------
 
-    def _ask_offsets(self, followed: _Followed, effect: follower.AskOffsets, _: object) -> None:
+    def _ask_offsets(self, followed: Followed, effect: follower.AskOffsets, _: object) -> None:
         """Both ends, one after the other: a request has one time for each partition."""
         followed.offsets = {}
         self._ask_offset(followed, effect.leader_epoch, _LATEST)
 
-    def _ask_offset(self, followed: _Followed, leader_epoch: int, timestamp: int) -> None:
+    def _ask_offset(self, followed: Followed, leader_epoch: int, timestamp: int) -> None:
         peer = self._peer
         assert peer is not None
         row = messages.ListOffsetsRequest
@@ -415,7 +416,7 @@ class LeaderFetcher:
         request = row(replica_id=self._broker.node_id, topics=[topic])
         peer.send(request, partial(self._offset_answered, followed, leader_epoch, timestamp))
 
-    def _offset_answered(self, followed: _Followed, leader_epoch: int, timestamp: int, answer: object) -> None:
+    def _offset_answered(self, followed: Followed, leader_epoch: int, timestamp: int, answer: object) -> None:
         machine = followed.follower
         if self._followed.get(followed.log) is not followed or machine is None:
             return
@@ -486,7 +487,7 @@ class LeaderFetcher:
         )
 
 
-_PERFORM: dict[type, Callable[[LeaderFetcher, _Followed, Any, Any], None]] = {
+_PERFORM: dict[type, Callable[[LeaderFetcher, Followed, Any, Any], None]] = {
     follower.AppendBatches: LeaderFetcher._append,
     follower.AskOffsets: LeaderFetcher._ask_offsets,
     follower.BeginAt: LeaderFetcher._begin_at,
@@ -494,7 +495,3 @@ _PERFORM: dict[type, Callable[[LeaderFetcher, _Followed, Any, Any], None]] = {
     follower.TakeWatermarks: LeaderFetcher._watermarks,
     follower.TruncateTo: LeaderFetcher._truncate,
 }
-
-
-def _key(log: PartitionLog) -> Key:
-    return log.topic_id, log.partition

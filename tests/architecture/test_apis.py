@@ -38,6 +38,7 @@ SHARED = {
     "broker_loggers": "the loggers' names and levels, for the three config APIs",
     "snapshot_actions": "snapshots of the data, by way of the config APIs",
     "produce_transactional": "Produce with a transactional id",
+    "fetch_follower": "Fetch of followers of many partitions",
     "fetch_long": "Fetch for thousands of partitions",
     "fetch_old_formats": "what Fetch gives clients from before Kafka 0.11",
     "list_offsets_before": "ListOffsets 0",

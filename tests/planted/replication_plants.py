@@ -17,6 +17,7 @@ THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_re
 RACKS = ("tests/handlers/test_preferred_replica.py", "tests/log/test_replica.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
 CUTS = ("tests/server/test_follower_cuts.py",)
+QUIET = ("tests/server/test_quiet_partitions.py",)
 ROUNDS = ("tests/simulation/test_controller_rounds.py",)
 
 FOUND_BY_SEEDS = (
@@ -136,6 +137,41 @@ FOUND_BY_SEEDS = (
 )
 
 PLANTS = (
+    Plant(
+        "a follower without news counts as one that lags",
+        "log/replica.py",
+        "self.caught_up_at = self.fetched_at = now",
+        "pass",
+        QUIET,
+    ),
+    Plant(
+        "a follower does not hear of the leader's log start when there is no other news",
+        "handlers/fetch_sessions.py",
+        "or log.log_start_offset != self.log_start_offset",
+        "",
+        QUIET,
+    ),
+    Plant(
+        "a leader does not hear of a follower's log start when there is no other news",
+        "server/followed_partition.py",
+        "and log.log_start_offset == sent[1]",
+        "",
+        QUIET,
+    ),
+    Plant(
+        "changed metadata say nothing of partitions without news",
+        "handlers/fetch_sessions.py",
+        "or self.quiet_changes != changes",
+        "",
+        QUIET,
+    ),
+    Plant(
+        "a leader looks at all partitions of a follower with each fetch",
+        "handlers/fetch.py",
+        "if changes is not None and partition.is_quiet(changes, self._ctx.now):",
+        "if False:",
+        QUIET,
+    ),
     Plant(
         "the loop waits for the device when it cuts a log",
         "server/follower_cuts.py",

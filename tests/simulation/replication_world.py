@@ -68,6 +68,9 @@ class LinkToken:
 class ControllerLink:
     """What a broker has of its controller: the image that it has reached, and a way for events."""
 
+    # It has the versions of all APIs.
+    api_ranges = None
+
     def __init__(self, world, node):
         self.world = world
         self.node = node

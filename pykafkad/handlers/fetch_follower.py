@@ -1,0 +1,102 @@
+"""Fetches of followers in sessions of many partitions, of which few have news at a time.
+
+A partition is *quiet* for a follower in sync that has everything of it and has been told of it. That is seen by a look
+at four numbers of its log, so a Fetch of thousands of partitions costs what those with news cost. Any change of the
+partitions' metadata ends it: then all are looked at in full once."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.handlers.context import Context
+    from pykafkad.handlers.fetch import Fetch
+    from pykafkad.handlers.fetch_sessions import FetchPartition, FetchSession
+    from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.wire import messages
+
+    Rows = Iterable[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
+
+
+def note_quiet(ctx: Context, rows: Rows, replica_id: int) -> None:
+    """Remember which of the partitions that a follower is answered are quiet from now on."""
+    partitions = ctx.partitions
+    for partition, row in rows:
+        partition.quiet_log = None
+        if row.error_code or row.records or row.diverging_epoch.epoch >= 0 or partition.topic is None:
+            continue
+        log = partitions.get(partition.topic, partition.partition)
+        # One that is not in sync has more to do with each fetch: it may join.
+        if log is not None and replica_id in log.replica.isr:
+            partition.quiet_follower = log.replica.follower(replica_id)
+            if partition.quiet_follower is not None:
+                partition.quiet_log, partition.quiet_changes = log, partitions.changes
+
+
+class DelayedFollowerFetch:
+    """A follower's Fetch that found less than `min_bytes`. It listens to all that is touched: to be kept by each of its
+    logs would cost more than the request."""
+
+    __slots__ = ("_changes", "_ctx", "_fetch", "_logs", "_session", "deadline", "keys")
+
+    ends_early = True
+
+    def __init__(self, ctx: Context, fetch: Fetch, session: FetchSession) -> None:
+        self._ctx = ctx
+        self._fetch = fetch
+        self._session = session
+        self._changes = ctx.partitions.changes
+        if (
+            session.watched is None
+            or session.watched[0] != self._changes
+            or session.watched[1] != len(session.partitions)
+        ):
+            session.watched = self._changes, len(session.partitions), self._keys_by_log()
+        self._logs: dict[PartitionLog, object] = session.watched[2]
+        self.keys = (self,)
+        self.deadline = ctx.now + fetch.max_wait_ms / 1000
+        ctx.purgatory.listen(self)
+
+    def __repr__(self) -> str:
+        return f"DelayedFollowerFetch({len(self._logs)} partitions, at least {self._fetch.min_bytes} bytes)"
+
+    def _keys_by_log(self) -> dict[PartitionLog, object]:
+        found: dict[PartitionLog, object] = {}
+        for key, partition in self._session.partitions.items():
+            log = None if partition.topic is None else self._ctx.partitions.get(partition.topic, partition.partition)
+            if log is not None:
+                found[log] = key
+        return found
+
+    def is_touched_by(self, key: PartitionLog) -> bool:
+        """Whether one of its logs has records for the follower, or may not be what it was."""
+        known = self._logs.get(key)
+        if known is None:
+            return False
+        partition = self._session.partitions.get(known)
+        return (
+            partition is None
+            or key.closed
+            or key.end_offset != partition.fetch_offset
+            or key.offline is not None
+            or self._ctx.partitions.changes != self._changes
+        )
+
+    def attempt(self, now: float) -> object | None:
+        """The response if there is enough."""
+        try:
+            rows, enough = self._fetch.read()
+        except BaseException:
+            self._ctx.purgatory.ignore(self)
+            raise
+        # A log that was replaced, as by a topic's restore from a snapshot, never wakes the operation.
+        if not enough and self._ctx.partitions.changes == self._changes:
+            return None
+        self._ctx.purgatory.ignore(self)
+        return self._fetch.answer(rows)
+
+    def expire(self, now: float) -> object:
+        """The response with what there is."""
+        self._ctx.purgatory.ignore(self)
+        return self._fetch.answer(self._fetch.read()[0])
