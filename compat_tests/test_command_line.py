@@ -58,6 +58,9 @@ def test_topics(run: Run, fresh_name: FreshName) -> None:
     assert [
         (row["partition"], row["leader"], row["start_offset"], row["end_offset"], row["settings"]) for row in rows
     ] == [(number, 1, 0, 0, {"retention.ms": "5000"}) for number in range(3)]
+    others = fresh_name(), fresh_name()
+    run("topics", "create", others[0], f"{others[1]}:2", "--partitions", "4")
+    wait_until(lambda: [listed().get(each) for each in others] == [4, 2], "a number in a name is stronger")
     refused = run("topics", "create", fresh_name(), "--config", "no.such=1", code=1)
     assert "INVALID_CONFIG: Unknown topic config name: no.such" in refused.stderr
     deleted = run("topics", "delete", first, "absent-" + second, code=1)
@@ -145,14 +148,16 @@ def test_topics_are_changed(run: Run, fresh_name: FreshName) -> None:
     topic = fresh_name()
     run("topics", "create", topic)
     run("produce", topic, "a", "b", "c", "--partition", "0")
-    done = run("topics", "alter", topic, "--partitions", "2", "--config", "retention.ms=5000", "--json")
-    assert _json(done.stdout) == [{"topic": topic, "changed": ["2 partitions", "retention.ms=5000"]}]
+    done = run("topics", "alter", topic, "--partitions", "2", "--config", "retention.ms=500000000", "--json")
+    assert _json(done.stdout) == [{"topic": topic, "changed": ["2 partitions", "retention.ms=500000000"]}]
 
     def described() -> list[tuple]:
         rows = _json(run("topics", "describe", topic, "--json").stdout)
         return [(row["start_offset"], row["end_offset"], row["settings"]) for row in rows]
 
-    wait_until(lambda: described() == [(0, 3, {"retention.ms": "5000"}), (0, 0, {"retention.ms": "5000"})], "changed")
+    wait_until(
+        lambda: described() == [(0, 3, {"retention.ms": "500000000"}), (0, 0, {"retention.ms": "500000000"})], "changed"
+    )
     run("topics", "alter", topic, "--unset", "retention.ms")
     assert f"{topic}: INVALID_PARTITIONS" in run("topics", "alter", topic, "--partitions", "1", code=1).stderr
     assert f"{topic}: INVALID_CONFIG" in run("topics", "alter", topic, "--config", "no.such=1", code=1).stderr

@@ -134,6 +134,11 @@ def connecting(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         raise Failure(
             f"the connection to the broker was lost ({describe_error(error)}); started with {bootstrap}"
         ) from None
+    except kafka.errors.KafkaStorageError as error:
+        raise Failure(
+            f"{describe_error(error)}: the broker's disk, or the memory that `serve --memory` allows, is full, or its "
+            "disk fails; its log says which"
+        ) from None
     except kafka.errors.KafkaError as error:
         raise Failure(describe_error(error)) from None
     except ValueError as error:

@@ -25,7 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME[:PARTITIONS]",
-        help="a topic to create; without a number, it has the broker's num.partitions",
+        help="a topic to create; without a number, it has those of --partitions",
+    )
+    create.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="partitions of each topic whose name has no number (default: the broker's num.partitions)",
     )
     create.add_argument(
         "--replication-factor",
@@ -72,12 +78,15 @@ def _list(options: argparse.Namespace) -> int:
 def _create(options: argparse.Namespace) -> int:
     configs = topic_changes.settings(options.config)
     topics = {}
+    if options.partitions is not None and options.partitions < 1:
+        raise Failure(f"--partitions {options.partitions}: must be 1 or more", 2)
+    without_number = -1 if options.partitions is None else options.partitions
     for text in options.names:
         name, colon, count = text.partition(":")
         if colon and not count.isdecimal():
             raise Failure(f"{text}: must be NAME or NAME:PARTITIONS", 2)
         topics[name] = {
-            "num_partitions": int(count) if colon else -1,
+            "num_partitions": int(count) if colon else without_number,
             "replication_factor": options.replication_factor,
             "configs": configs,
         }

@@ -124,6 +124,7 @@ def test_options_of_an_action_may_stand_anywhere(
     [
         (["topics", "create"], "the following arguments are required: NAME[:PARTITIONS]"),
         (["topics", "create", "a", "--no-such", "b"], "unrecognized arguments: --no-such"),
+        (["topics", "create", "a", "--partitions", "0"], "--partitions 0: must be 1 or more"),
         (["groups", "describe", "a", "b"], "unrecognized arguments: b"),
         (["transactions", "abort"], "name either an ID, or --topic, --partition and --start-offset"),
         (["transactions", "abort", "id", "--topic", "t"], "name either an ID"),
