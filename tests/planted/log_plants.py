@@ -57,6 +57,13 @@ PLANTS = (
         LARGE,
     ),
     Plant(
+        "two threads write to one log",
+        "server/log_writer.py",
+        "if write.log not in self._at_work:\n    break",
+        "break",
+        LARGE,
+    ),
+    Plant(
         "a frame's buffer is used again while its batch is written",
         "server/frame_buffers.py",
         "self.served = None\nreturn buffer",

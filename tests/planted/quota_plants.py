@@ -135,7 +135,7 @@ PLANTS = (
     Plant(
         "small batches do not count",
         "server/quota_fast_paths.py",
-        "def begin(size_bytes: int) -> float:\n    turn = runtime.now\n    if sent.turn != turn:\n        sent.begin_turn(turn)\n    sent.at_most = at_most = sent.at_most + size_bytes\n    if at_most > sent.safe and sent.throttle_ms(turn * 1000):",
+        "def begin(size_bytes: int) -> float:\n    turn = runtime.now\n    if turn >= sent.until:\n        sent.settle()\n    sent.turn = turn\n    sent.at_most = at_most = sent.at_most + size_bytes\n    if at_most > sent.safe and sent.throttle_ms(turn * 1000):",
         "def begin(size_bytes: int) -> float:\n    turn = runtime.now\n    at_most = 0.0\n    if at_most > sent.safe and sent.throttle_ms(turn * 1000):",
         BROKER,
     ),
@@ -161,10 +161,10 @@ PLANTS = (
         BROKER,
     ),
     Plant(
-        "what was added in a turn counts in another one",
+        "what was added in a window counts in another one",
         "quotas/rate_sensor.py",
-        "if self.at_most != self._settled:\n    self._settle()\nself.turn = turn",
-        "self.turn = turn",
+        "self.until = (now_ms + self._window_ms) / 1000 - _ROUNDING_SECONDS",
+        'self.until = float("inf")',
         RATE,
     ),
     Plant(
