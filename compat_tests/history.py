@@ -21,15 +21,16 @@ class History:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.sent: set[Sent] = set()
-        self.acknowledged: dict[Sent, int] = {}
+        self.acknowledged: dict[Sent, int | None] = {}
 
     def send(self, record: Sent) -> None:
         """Called before a record is sent."""
         with self._lock:
             self.sent.add(record)
 
-    def acknowledge(self, record: Sent, offset: int) -> None:
-        """Called when the broker has acknowledged the record."""
+    def acknowledge(self, record: Sent, offset: int | None) -> None:
+        """Called when the broker has acknowledged the record. Without an offset a broker has said that it has the
+        record already, which it was sent twice."""
         with self._lock:
             assert record not in self.acknowledged, f"{record} was acknowledged twice"
             self.acknowledged[record] = offset
@@ -44,8 +45,11 @@ class History:
             offsets = [offset for offset, _ in entries]
             assert offsets == sorted(set(offsets)), f"offsets of partition {partition} do not grow"
             at = dict(entries)
+            there = set(at.values())
             for record, offset in self.acknowledged.items():
-                if record.partition == partition:
+                if record.partition == partition and offset is None:
+                    assert record in there, f"{record} was acknowledged, and is not there"
+                elif record.partition == partition:
                     assert at.get(offset) == record, (
                         f"{record} was acknowledged at {offset}, which holds {at.get(offset)}"
                     )

@@ -41,3 +41,12 @@ def test_a_wrong_log_fails(log: list[tuple[int, Sent]]) -> None:
     """Each fault is found."""
     with pytest.raises(AssertionError):
         history().check({0: log}, {"a"})
+
+
+def test_an_acknowledgement_without_an_offset_is_one() -> None:
+    """A producer that sends a record again may be told only that it is there."""
+    made = history(2)
+    made.acknowledge(A[2], None)
+    made.check({0: list(enumerate(A[:3]))}, {"a"})
+    with pytest.raises(AssertionError, match="is not there"):
+        made.check({0: list(enumerate(A[:2]))}, {"a"})

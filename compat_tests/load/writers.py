@@ -40,9 +40,12 @@ class Writer(abc.ABC):
     def stop(self) -> None:
         """Stop sending, and wait for what has no answer yet."""
 
-    def acknowledge(self, record: Sent, offset: int) -> None:
-        self.history.acknowledge(record, offset)
-        self.newest = record.partition, offset
+    def acknowledge(self, record: Sent, offset: int | None) -> None:
+        """Clients tell no offset, or a negative one, of a record that the broker had already when it came again."""
+        known = None if offset is None or offset < 0 else offset
+        self.history.acknowledge(record, known)
+        if known is not None:
+            self.newest = record.partition, known
         self.acknowledged += 1
 
 

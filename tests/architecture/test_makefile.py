@@ -27,6 +27,7 @@ PARTS = {
         "atheris",
         "planted",
         "seeds",
+        "rounds",
         "compat",
         "spark",
     ],

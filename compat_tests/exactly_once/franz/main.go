@@ -95,7 +95,7 @@ func (c *client) isStopped() bool {
 }
 
 func (c *client) connect(options ...kgo.Opt) *kgo.Client {
-	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(c.bootstrap), kgo.ClientID(c.name))...)
+	made, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(c.bootstrap, ",")...), kgo.ClientID(c.name))...)
 	check(err)
 	return made
 }
