@@ -70,6 +70,8 @@ class BrokerLifecycle(RuntimeNode):
         self._session_seconds = settings.broker_session_timeout_ms / 1000
         self._heard_at = self._runtime.now
         """When a controller has last taken a heartbeat."""
+        self.ended: Callable[[], object] | None = None
+        """Called once, when nothing is sent any more."""
         channel.lifecycle = self
 
     def start(self, incarnation_id: bytes) -> None:
@@ -117,6 +119,9 @@ class BrokerLifecycle(RuntimeNode):
         for key in (_SEND, _TIMEOUT):
             self._runtime.timers.cancel((self, key))
         self._link.close()
+        ended, self.ended = self.ended, None
+        if ended is not None:
+            ended()
 
     def close(self) -> None:
         """Send nothing more."""

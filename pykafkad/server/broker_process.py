@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class BrokerProcess(Process):
     """`start` returns when the broker serves; `begin` does not wait for that."""
 
-    __slots__ = ("_settings", "lifecycle", "source")
+    __slots__ = ("_settings", "lifecycle", "served", "source")
 
     def __init__(
         self,
@@ -67,6 +67,8 @@ class BrokerProcess(Process):
             self.source.on_committed(self._acls)
         broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
         self.lifecycle = BrokerLifecycle(broker, channel, self._unfenced)
+        self.served: Callable[[], object] | None = None
+        """Called once, when clients are led here."""
         broker.peer_security = self._peer_security()
         # The last is the first to resign: others lead before anything here ends.
         runtime.nodes += [directories, housekeeping, self.source, broker, channel, self.lifecycle]
@@ -151,3 +153,6 @@ class BrokerProcess(Process):
 
             scram_users.share_secret(broker)
         self.housekeeping.start()
+        served, self.served = self.served, None
+        if served is not None:
+            served()

@@ -76,7 +76,8 @@ class ControllerLink:
         self._runtime = runtime
         self._source = source
         self._client_id = client_id
-        self._limits = Limits(request_timeout_ms=request_timeout_ms)
+        # What was not sent goes to whoever is active then, as in Kafka.
+        self._limits = Limits(request_timeout_ms=request_timeout_ms, waits_for_connection=False)
         self._security = security
         self._waiting: deque[_Pending] = deque()
         self._peer: Peer | None = None

@@ -321,6 +321,7 @@ class ControllerNode(RuntimeNode):
     def close(self) -> None:
         """Make the snapshot that spares the next start its reading, and leave the quorum."""
         self.metadata_log.resign()
+        self.serving = False
 
     # --- one turn -----------------------------------------------------------------------------------------------------
 

@@ -119,6 +119,15 @@ class MetadataObserver(RuntimeNode):
         """Leave the quorum."""
         self.member.close()
 
+    def abandon(self) -> None:
+        """Leave everything as it is, as a process does that is killed."""
+        self.serving = False
+        member: RaftMember | None = getattr(self, "member", None)
+        if member is not None:
+            # It has started.
+            member.abandon()
+        self.finish_work()
+
     # ---- one turn
 
     def end_turn(self, now: float) -> None:

@@ -264,6 +264,8 @@ class MetadataSnapshots:
 
     def close(self) -> None:
         """The node stops: an unfinished snapshot is dropped."""
+        for job in (_CHECK, _STEP):
+            self._node.runtime.timers.cancel((self, job))
         if self._writing is not None:
             self._drop()
 

@@ -71,12 +71,14 @@ Limits = namedtuple(
         "backoff_ms",
         "backoff_max_ms",
         "max_frame_bytes",
+        "waits_for_connection",
     ),
-    defaults=(5, 1000, 30_000, 10_000, 50, 1_000, 100 * 1024 * 1024),
+    defaults=(5, 1000, 30_000, 10_000, 50, 1_000, 100 * 1024 * 1024, True),
 )
 Limits.__doc__ = """What a peer may take: requests on the wire, requests that wait behind them, the time of one request
 from `send` to its answer, that of a connection attempt, the pause after a first failed connection and the longest one,
-and the size of an answer. The defaults are those of Kafka's clients."""
+and the size of an answer; and whether a request waits while connections fail, or fails with the next one, for those who
+can ask somebody else. The defaults are those of Kafka's clients."""
 
 
 class _Request:
@@ -238,6 +240,8 @@ class Peer:
         self._tell_lost(connection, is_unfit=was_closed_here)
         while self._in_flight:
             self._end(self._in_flight.popleft().then, DISCONNECTED)
+        if not self._limits.waits_for_connection:
+            self._fail_queued(DISCONNECTED)
         self._plan_deadline()
         if not self._is_closed:
             timers.set((self, _TRY_AGAIN), now + self._pause_seconds())

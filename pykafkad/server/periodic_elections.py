@@ -44,6 +44,9 @@ class PeriodicElection:
         self._node.runtime.call_later(self._interval_seconds, self._look)
 
     def _look(self) -> None:
+        if not self._node.serving:
+            # It has stopped, and others of its process go on.
+            return
         self.wait()
         self._elect()
 

@@ -210,7 +210,18 @@ class RaftMetadata(MetadataLog):
 
     def resign(self) -> None:
         """The node stops, and nobody is connected any more."""
+        self._end()
         self.member.close()
+
+    def abandon(self) -> None:
+        """The node ends as a process does that is killed: nothing is decided, written or sent any more."""
+        self._end()
+        self.member.abandon()
+
+    def _end(self) -> None:
+        self._incarnation_id = None
+        if self.is_active:
+            self._end_leading()
 
 
 class RaftController(ControllerNode):

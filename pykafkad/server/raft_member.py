@@ -226,6 +226,8 @@ class RaftMember:
 
     def stepped(self) -> None:
         """Everything that can be performed is performed."""
+        if self.shell is None:
+            return
         active = self._find_controller()
         if active != self._active:
             self._active = active
@@ -288,6 +290,14 @@ class RaftMember:
         if self.shell is None or self.shell.failure is not None:
             return None
         return self.machine.next_deadline()
+
+    def abandon(self) -> None:
+        """Do nothing any more, as a process that is killed: neither write nor send."""
+        shell, self.shell = self.shell, None
+        self._asked.close()
+        self.snapshots.close()
+        if shell is not None:
+            shell.close()
 
     def close(self) -> None:
         """The process stops: nobody is connected any more."""

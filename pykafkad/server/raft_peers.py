@@ -112,6 +112,8 @@ class RaftPeers:
             connect_timeout_ms=timeout_ms,
             backoff_ms=_RECONNECT_MS,
             backoff_max_ms=_RECONNECT_MAX_MS,
+            # Who looks for the leader asks another voter meanwhile.
+            waits_for_connection=False,
         )
 
     def locate(self, node_id: int, host: str, port: int) -> None:

@@ -304,6 +304,9 @@ class RaftShell:
 
     def close(self) -> None:
         """Send nothing more, and write nothing more."""
+        if self.failure is None:
+            # Answers may still come, of jobs and of others.
+            self.failure = StorageFailure("write", self._log.log.directory, "this node has ended")
         self._peers.close()
         self._close_incoming()
 

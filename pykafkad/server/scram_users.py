@@ -15,11 +15,13 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pykafkad.metadata.image import Image
     from pykafkad.server.broker import Broker
     from pykafkad.server.wiring import Process
+
+    Upsertion = messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 
 SECRET = "pykafkad.sasl.scram.secret"
 
@@ -28,9 +30,16 @@ _SALT_BYTES = 18
 
 def add(process: Process, users: Sequence[tuple[str, str, str]]) -> None:
     """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored."""
+    image = process.controller.image
+    for some in in_requests(each for each in users if each[2] in HASHES and not _is_stored(image, *each)):
+        process.ask_at_start(events.AlterUserScramCredentials(StartToken(), [], some))
+
+
+def in_requests(users: Iterable[tuple[str, str, str]]) -> list[list[Upsertion]]:
+    """The (name, password, mechanism) with SCRAM as requests have them: one names a user once."""
     wanted = []
     for name, password, mechanism in users:
-        if mechanism in HASHES and not _is_stored(process.controller.image, name, password, mechanism):
+        if mechanism in HASHES:
             salt = usual_salt(urandom(_SALT_BYTES))
             wanted.append(
                 messages.AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
@@ -41,11 +50,12 @@ def add(process: Process, users: Sequence[tuple[str, str, str]]) -> None:
                     salted_password=_salted(password, mechanism, salt, USUAL_ITERATIONS),
                 )
             )
-    # A request may name a user once.
+    requests = []
     while wanted:
         names = {each.name: each for each in wanted}
         wanted = [each for each in wanted if names[each.name] is not each]
-        process.ask_at_start(events.AlterUserScramCredentials(StartToken(), [], list(names.values())))
+        requests.append(list(names.values()))
+    return requests
 
 
 def share_secret(broker: Broker) -> None:

@@ -1,5 +1,5 @@
-"""What a cluster of several processes is asked before its start is told: topics and ACLs that a command line names, and
-whether every broker knows all of that.
+"""What a cluster of several controllers is asked before its start is told: topics, ACLs and users of SCRAM that a
+command line names, and whether every broker knows all of that.
 
 The requests are those of any client, on the listener by which the brokers reach each other."""
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server.listeners import parse_address
-from pykafkad.server.peer import Failure, Peer
+from pykafkad.server.peer import PLAIN_TEXT, Failure, Peer
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
 
@@ -16,6 +16,9 @@ SECONDS = 60.0
 """So long all of this may take."""
 
 _PAUSE_SECONDS = 0.02
+
+_ANY = 1
+"""Of each enumeration of ACLs: all that there are."""
 
 _RETRIABLE = (
     errors.REQUEST_TIMED_OUT,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
+    from pykafkad.server.peer import Security
     from pykafkad.server.start_acls import Creation
 
 
@@ -37,10 +41,15 @@ class StartRequests:
     """One connection to each of the brokers at `addresses`. `close` when all is asked."""
 
     def __init__(
-        self, addresses: Sequence[str], is_stopped: Callable[[], object], runtime: Runtime | None = None
+        self,
+        addresses: Sequence[str],
+        is_stopped: Callable[[], object],
+        runtime: Runtime | None = None,
+        security: Security = PLAIN_TEXT,
     ) -> None:
         """Once `is_stopped()` holds or raises, nothing is waited for. `runtime` is that of the brokers if they are in
-        this process: it has its turns here. Raises StartFailure for an address that nobody knows."""
+        this process: it has its turns here. `security` is how brokers reach each other there. Raises StartFailure for
+        an address that nobody knows."""
         self._is_own = runtime is None
         runtime = self._runtime = runtime or Runtime()
         self._is_stopped = is_stopped
@@ -55,7 +64,9 @@ class StartRequests:
             except OSError as error:
                 self.close()
                 raise StartFailure(f"{address} is not found: {error}") from None
-            self._peers.append(Peer(runtime, found, port, client_id="pykafkad-serve"))
+            self._peers.append(
+                Peer(runtime, found, port, client_id="pykafkad-serve", security=security, host_name=host)
+            )
 
     def close(self) -> None:
         """Ask no more."""
@@ -80,14 +91,85 @@ class StartRequests:
             raise StartFailure(f"the brokers have not settled in {SECONDS:.0f} s: {self._lacking}")
         runtime.reactor.turn(runtime.seconds_to_next_turn(min(self._deadline, runtime.now + _PAUSE_SECONDS)))
 
-    def settle(self, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
-        """Have all of this there and known to every broker. Raises ConfigError for what cannot be, and StartFailure."""
+    def settle(
+        self,
+        topics: Sequence[tuple[str, int]],
+        acls: Sequence[tuple[str, Creation]],
+        users: Sequence[tuple[str, str, str]] = (),
+    ) -> None:
+        """Have all of this there and known to every broker; of the `users` (name, password, mechanism) those of SCRAM
+        are stored. Raises ConfigError for what cannot be, and StartFailure."""
         try:
+            self.create_users(users)
             self.create_acls(acls)
             created = self.create_topics(topics)
             self.wait_until_known([name for name, _ in topics], created)
+            for peer in self._peers:
+                self._wait_for_users(peer, users)
+                self._wait_for_acls(peer, acls)
         finally:
             self.close()
+
+    def create_users(self, users: Sequence[tuple[str, str, str]]) -> None:
+        """Store those that log in by SCRAM. Raises ConfigError for one that cannot be, and StartFailure."""
+        if not users:
+            return
+        from pykafkad.server import scram_users
+
+        for left in scram_users.in_requests(users):
+            while left:
+                answer = self._ask_first(messages.AlterUserScramCredentialsRequest(upsertions=left), "--user")
+                if type(answer) is not Failure:
+                    refused = {row.user: row for row in answer.results if row.error_code}
+                    for name, row in refused.items():
+                        self._lacking = f"--user {name}: {_reason(row)}"
+                        if row.error_code not in _RETRIABLE:
+                            raise ConfigError(self._lacking)
+                    left = [each for each in left if each.name in refused]
+                if left:
+                    self._turn()
+
+    def _wait_for_users(self, peer: Peer, users: Sequence[tuple[str, str, str]]) -> None:
+        names = {name for name, _, mechanism in users if mechanism.startswith("SCRAM-")}
+        if not names:
+            return
+        where = f"{peer.host}:{peer.port}"
+        while True:
+            answer = self._ask(peer, messages.DescribeUserScramCredentialsRequest(users=None))
+            known = set() if type(answer) is Failure else {row.user for row in answer.results if not row.error_code}
+            if names <= known:
+                return
+            self._lacking = f"{where}: it does not know the user {min(names - known)} yet"
+            self._turn()
+
+    def _wait_for_acls(self, peer: Peer, acls: Sequence[tuple[str, Creation]]) -> None:
+        wanted = {_as_row(each): words for words, each in acls}
+        if not wanted:
+            return
+        where = f"{peer.host}:{peer.port}"
+        everything = messages.DescribeAclsRequest(
+            resource_type_filter=_ANY,
+            resource_name_filter=None,
+            pattern_type_filter=_ANY,
+            principal_filter=None,
+            host_filter=None,
+            operation=_ANY,
+            permission_type=_ANY,
+        )
+        while True:
+            answer = self._ask(peer, everything)
+            resources = [] if type(answer) is Failure else answer.resources
+            known = {
+                (*resource, row.principal, row.host, row.operation, row.permission_type)
+                for each in resources
+                for resource in ((each.resource_type, each.resource_name, each.pattern_type),)
+                for row in each.acls
+            }
+            lacking = wanted.keys() - known
+            if not lacking:
+                return
+            self._lacking = f"{where}: it does not know {wanted[min(lacking)]} yet"
+            self._turn()
 
     def create_topics(self, topics: Sequence[tuple[str, int]]) -> set[str]:
         """Create those of these (name, partitions) that are not there; the names of those that were created. Raises
@@ -171,6 +253,12 @@ class StartRequests:
                 if partition.error_code:
                     return f"{topic.name}-{partition.partition_index}: {errors.name(partition.error_code)}"
         return ""
+
+
+def _as_row(entry: Creation) -> tuple[Any, ...]:
+    """An entry as its creation names it, and as a description has it."""
+    resource = entry.resource_type, entry.resource_name, entry.resource_pattern_type
+    return (*resource, entry.principal, entry.host, entry.operation, entry.permission_type)
 
 
 def _reason(row: Any) -> str:

@@ -31,6 +31,9 @@ class TokenExpiry:
         self._node.runtime.call_later(min(seconds, LONGEST_PAUSE_SECONDS), self._check)
 
     def _check(self) -> None:
+        if not self._node.serving:
+            # It has stopped, and others of its process go on.
+            return
         self.begin()
         now_ms = self._node.runtime.now_ms
         if any(is_expired(each, now_ms) for each in self._node.image.delegation_tokens.values()):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pykafkad.server.cluster_settings import MAX_BROKERS
+from pykafkad.server.cluster_settings import MAX_BROKERS, MAX_CONTROLLERS
 from pykafkad.testing import log_bridge, records
 from pykafkad.testing.client_configs import client_config
 from pykafkad.testing.embedded import EmbeddedBroker, embedded
@@ -15,6 +15,7 @@ from pykafkad.testing.operations import Operations
 from pykafkad.testing.options import MEMORY_BYTES, Options, check_log_level, setting_texts
 from pykafkad.testing.records import Writable, new_record
 from pykafkad.testing.topics import Partition, Topic
+from pykafkad.testing.waits import TIMEOUT_SECONDS, until
 
 if TYPE_CHECKING:
     from pykafkad.control.server import ControlServer
@@ -55,6 +56,7 @@ class Broker(Operations):
         audit: str | os.PathLike[str] | None = None,
         control: bool = False,
         brokers: int = 1,
+        controllers: int = 1,
         racks: Iterable[str] = (),
         registry: bool = False,
     ) -> None:
@@ -66,8 +68,9 @@ class Broker(Operations):
         To the file `audit` a line is written for each denied request; it needs `acls`, or settings with an authorizer.
         With `control` there is the control API at `control_url`, for programs in other languages, and with `registry` a
         schema registry at `registry_url`. With `brokers` there are several with the node ids 1, 2 …, in the `racks` in
-        turn; `port` is the first one's, the others have the next ones. Raises ValueError or TypeError for what cannot
-        be, and ConfigError where a package that is needed is missing."""
+        turn; `port` is the first one's, the others have the next ones. With `controllers` there are several of those,
+        with the node ids 3000, 3001 …, of which one decides and another takes over when it ends. Raises ValueError or
+        TypeError for what cannot be, and ConfigError where a package that is needed is missing."""
         initial_topics = _topics(topics)
         self._records = {
             topic: [new_record(record) for record in written] for topic, written in (records or {}).items()
@@ -84,9 +87,9 @@ class Broker(Operations):
             log_level=check_log_level(log_level),
             brokers=brokers,
             racks=tuple(racks),
+            controllers=controllers,
         )
-        if brokers != 1:
-            _check_several(options, has_control=control)
+        _check_several(options, has_control=control)
         if tls or users or acls:
             from pykafkad.testing import guard
 
@@ -96,9 +99,7 @@ class Broker(Operations):
             options.broker_settings()
         super().__init__(self._new(options, own_process), initial_topics)
         if brokers != 1:
-            from pykafkad.testing.cluster_client import ClusterWireClient
-
-            self._asked = ClusterWireClient(lambda: self._running.control)
+            self._ask_several()
         self._control: ControlServer | None = None
         if control:
             self.keep_timeline()
@@ -110,6 +111,11 @@ class Broker(Operations):
 
         registry = self._registry_address if has_registry else None
         return ControlServer(self, logs=log_bridge.logs(log_level)[0], registry=registry)
+
+    def _ask_several(self) -> None:
+        from pykafkad.testing.cluster_client import ClusterWireClient
+
+        self._asked = ClusterWireClient(lambda: self._running.control, lambda: self._running.wait_until_known())
 
     def _registry_server(self, log_level: str) -> RegistryServer:
         from pykafkad.registry.server import RegistryServer
@@ -181,6 +187,39 @@ class Broker(Operations):
         """Start one of several `brokers` again, at its address with its data. Raises RuntimeError if it is not down."""
         self._running.start_broker(node_id)
 
+    @property
+    def active_controller(self) -> int | None:
+        """The node id of the controller that decides; None while there is none."""
+        return self._running.active_controller()
+
+    def wait_for_controller(self, other_than: int | None = None, timeout: float = TIMEOUT_SECONDS) -> int:
+        """Wait until a controller is active, one `other_than` that of before if there was one; its node id. Raises
+        NotInTime."""
+        wanted = "active controller" if other_than is None else f"active controller other than {other_than}"
+        found = until(
+            self._running.active_controller,
+            lambda seen: seen is not None and seen != other_than,
+            wanted,
+            timeout,
+            lambda seen: "none" if seen is None else f"controller {seen}",
+        )
+        assert found is not None
+        return found
+
+    def stop_controller(self, node_id: int) -> None:
+        """Stop one of several `controllers`. If it is active, another takes over at once, as long as more than half of
+        them are left. Raises RuntimeError if it does not serve."""
+        self._running.stop_controller(node_id)
+
+    def kill_controller(self, node_id: int) -> None:
+        """End one of several `controllers` as a process does that is killed. If it is active, the others notice after
+        the setting controller.quorum.fetch.timeout.ms, and elect another. Raises RuntimeError if it does not serve."""
+        self._running.kill_controller(node_id)
+
+    def start_controller(self, node_id: int) -> None:
+        """Start one of several `controllers` again, with its data. Raises RuntimeError if it is not down."""
+        self._running.start_controller(node_id)
+
     def _seed(self) -> None:
         super()._seed()
         for topic, written in self._records.items():
@@ -251,7 +290,13 @@ def _topics(given: Topics) -> dict[str, Topic | None]:
 
 def _check_several(options: Options, *, has_control: bool) -> None:
     """Raises ValueError for what several brokers cannot be or have."""
+    if options.brokers == options.controllers == 1:
+        return
     if not 1 <= options.brokers <= MAX_BROKERS:
         raise ValueError(f"brokers: {options.brokers} is not from 1 to {MAX_BROKERS}")
+    if not 1 <= options.controllers <= MAX_CONTROLLERS:
+        raise ValueError(f"controllers: {options.controllers} is not from 1 to {MAX_CONTROLLERS}")
+    if options.brokers == 1:
+        raise ValueError(f"controllers: {options.controllers} are those of several brokers; give brokers, too")
     if has_control:
         raise ValueError("brokers: several brokers have no control API yet")

@@ -18,6 +18,7 @@ from pykafkad.server.fault_injection import Fault, FaultInjection
 from pykafkad.server.wiring import Process
 
 if TYPE_CHECKING:
+    from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.timeline import Timeline
     from pykafkad.server.trace import Exchange, WireTrace
 
@@ -72,7 +73,7 @@ class BrokerLoop:
             if was_on:
                 self._trace.start()
         if self._timeline is not None:
-            node_logs = (process.runtime.logs, process.controller.logs, self._broker.logs)
+            node_logs = (process.runtime.logs, self._deciding_controller().logs, self._broker.logs)
             self._timeline.listen({id(each): each for each in node_logs}.values())
         # Other threads wait for the interpreter while a thread looks for sockets again and again.
         process.runtime.reactor.may_look = False
@@ -121,12 +122,12 @@ class BrokerLoop:
 
         def submit(event: Any) -> None:
             tokens.append(event.token)
-            self._process.controller.submit(event)
+            self._deciding_controller().submit(event)
 
         def forget() -> None:
+            image = self._deciding_controller().image
             if self._faults is not None:
                 self._faults.clear()
-            image = self._process.controller.image
             topics: dict[bytes, str | None] = {topic.id: topic.name for topic in image.topics.values()}
             if topics:
                 submit(events.DeleteTopics(Token(), topics))
@@ -144,11 +145,28 @@ class BrokerLoop:
             self._wait(token.done)
             token.check()
 
+    def _deciding_controller(self) -> ControllerNode:
+        """Who decides what changes the metadata."""
+        return self._process.controller
+
     def stop_broker(self, node_id: int) -> None:
         """Only one of several brokers can be stopped. Raises RuntimeError."""
         raise RuntimeError(f"there is one broker, which goes with close() and restart(), not broker {node_id}")
 
     kill_broker = start_broker = stop_broker
+
+    def wait_until_known(self) -> None:
+        """Return when every broker knows what was decided: all know it at once here."""
+
+    def stop_controller(self, node_id: int) -> None:
+        """Only one of several controllers can be stopped. Raises RuntimeError."""
+        raise RuntimeError(f"there is one controller, which goes with close() and restart(), not controller {node_id}")
+
+    kill_controller = start_controller = stop_controller
+
+    def active_controller(self) -> int | None:
+        """The node id of the controller that decides; None while there is none."""
+        return self.call(lambda: self._process.controller.node_id)
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
@@ -209,11 +227,14 @@ class BrokerLoop:
             return moved < left
 
         while self.call(step):
-            pass
+            self._clock_moved()
         # Timers fire in the turn after that in which the clock moved, and what follows from them in the next.
         for _ in range(2):
             self.call(lambda: None)
         return self.clock.ahead_seconds
+
+    def _clock_moved(self) -> None:
+        """The clock has moved a step, and more are to come."""
 
     # --- the trace ----------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,11 @@ CALLS = (
     "stop_broker",
     "kill_broker",
     "start_broker",
+    "stop_controller",
+    "kill_controller",
+    "start_controller",
+    "active_controller",
+    "wait_until_known",
 )
 """The methods of `EmbeddedBroker` that the parent may ask for."""
 
@@ -195,6 +200,28 @@ class ChildBroker:
     def start_broker(self, node_id: int) -> None:
         """See `EmbeddedCluster.start_broker`."""
         self._of_one("start_broker", node_id)
+
+    def stop_controller(self, node_id: int) -> None:
+        """See `EmbeddedQuorum.stop_controller`."""
+        self._of_one("stop_controller", node_id)
+
+    def kill_controller(self, node_id: int) -> None:
+        """See `EmbeddedQuorum.kill_controller`."""
+        self._of_one("kill_controller", node_id)
+
+    def start_controller(self, node_id: int) -> None:
+        """See `EmbeddedQuorum.start_controller`."""
+        self._of_one("start_controller", node_id)
+
+    def wait_until_known(self) -> None:
+        """See `EmbeddedQuorum.wait_until_known`."""
+        if self._options.controllers > 1:
+            self._ask("wait_until_known", {})
+
+    def active_controller(self) -> int | None:
+        """See `EmbeddedQuorum.active_controller`."""
+        found: int | None = self._ask("active_controller", {})
+        return found
 
     def _of_one(self, call: str, node_id: int) -> None:
         refused = f"{RuntimeError.__name__}: "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pykafkad import errors
+from pykafkad.testing import waits
 from pykafkad.testing.wire_client import OwnWireClient, WireClient
 from pykafkad.wire import messages
 
@@ -19,14 +21,18 @@ _OF_GROUP = {
 """The group of a request that goes to its coordinator."""
 _OF_EVERY_BROKER = {"ListGroups": "groups", "ListTransactions": "transaction_states"}
 """Requests of which each broker answers a part."""
+_DECIDED = frozenset(("CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs"))
+"""Requests that the controller decides: the next one may go to another broker."""
 
 
 class ClusterWireClient(OwnWireClient):
     """One connection to each broker that is asked. The leaders are looked up for each request: they move."""
 
-    def __init__(self, bootstrap: Callable[[], str]) -> None:
-        """`bootstrap()` are the addresses of the brokers, with commas between them."""
+    def __init__(self, bootstrap: Callable[[], str], wait_until_known: Callable[[], object]) -> None:
+        """`bootstrap()` are the addresses of the brokers, with commas between them. `wait_until_known()` returns when
+        each of them knows what was decided."""
         super().__init__(self._connect_any)
+        self._wait_until_known = wait_until_known
         self._bootstrap = bootstrap
         self._clients: dict[tuple[str, int], WireClient] = {}
 
@@ -63,7 +69,10 @@ class ClusterWireClient(OwnWireClient):
             return self._coordinator(_TRANSACTION, fields["transactional_ids"][0]).ask(api, **fields)
         if api in _OF_EVERY_BROKER:
             return self._of_every_broker(api, fields)
-        return super().ask(api, **fields)
+        answer = super().ask(api, **fields)
+        if api in _DECIDED:
+            self._wait_until_known()
+        return answer
 
     def _client(self, host: str, port: int) -> WireClient:
         client = self._clients.get((host, port))
@@ -99,6 +108,19 @@ class ClusterWireClient(OwnWireClient):
         return answers[0]
 
     def _list_offsets(self, fields: dict[str, Any]) -> Any:
+        """As the leaders answer. One that leads since a moment knows its end when a replica has fetched from it."""
+        return waits.until(
+            lambda: self._list_offsets_now(fields),
+            lambda answer: (
+                not any(
+                    row.error_code == errors.OFFSET_NOT_AVAILABLE for topic in answer.topics for row in topic.partitions
+                )
+            ),
+            "leaders that know their end offsets",
+            waits.TIMEOUT_SECONDS,
+        )
+
+    def _list_offsets_now(self, fields: dict[str, Any]) -> Any:
         asked = messages.ListOffsetsRequest
         by_leader: dict[WireClient, list[Any]] = {}
         for topic in fields["topics"]:

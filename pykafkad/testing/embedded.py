@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
+    from pykafkad.server.socket_server import SocketServer
     from pykafkad.testing.guard import Guard
 
 
@@ -82,8 +83,12 @@ class EmbeddedBroker(BrokerLoop):
         self._find_addresses(process)
         sink.bootstrap = self.bootstrap
         if options.data is None:
-            process.runtime.offload.has_thread = process.controller.sync_offload.has_thread = False
+            self._do_without_threads(process)
         tell_settings(node_logs.logger("config"), settings.warnings, settings.without_effect)
+
+    def _do_without_threads(self, process: Process) -> None:
+        """Memory needs no syncs."""
+        process.runtime.offload.has_thread = process.controller.sync_offload.has_thread = False
 
     def _find_addresses(self, process: Process) -> None:
         self.bootstrap = address_of(process.listeners[0])
@@ -153,6 +158,10 @@ class EmbeddedBroker(BrokerLoop):
         """Whether it serves."""
         return self._thread is not None and self._thread.is_alive() and self._process_id == os.getpid()
 
+    def socket_servers(self) -> list[SocketServer]:
+        """Those of all nodes."""
+        return [broker.socket_server for broker in self._process.brokers]
+
     def connect(self) -> socket:
         """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
         return connected(self.control.partition(",")[0])
@@ -216,6 +225,10 @@ def embedded(options: Options) -> type[EmbeddedBroker]:
     """The class for one broker or for several."""
     if options.brokers == 1:
         return EmbeddedBroker
+    if options.controllers > 1:
+        from pykafkad.testing.embedded_quorum import EmbeddedQuorum
+
+        return EmbeddedQuorum
     from pykafkad.testing.embedded_cluster import EmbeddedCluster
 
     return EmbeddedCluster
@@ -227,8 +240,8 @@ _LIVE: weakref.WeakSet[EmbeddedBroker] = weakref.WeakSet()
 
 def _close_copies() -> None:
     for each in list(_LIVE):
-        for broker in each._process.brokers:
-            for copy in broker.socket_server.sockets():
+        for server in each.socket_servers():
+            for copy in server.sockets():
                 copy.close()
     _LIVE.clear()
 

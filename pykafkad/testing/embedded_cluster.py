@@ -73,7 +73,12 @@ class EmbeddedCluster(EmbeddedBroker):
     def start_broker(self, node_id: int) -> None:
         """Start one broker again, where it was."""
         self._do(self._process.start_broker, node_id)
-        self._call(lambda: self._faults and self._faults.follow())  # type: ignore[attr-defined]
+        self._call(self._broker_started)
+
+    def _broker_started(self) -> None:
+        if self._faults is not None:
+            assert isinstance(self._faults, ClusterFaults)
+            self._faults.follow()
 
     def _do(self, begin: Callable[[int, Callable[[], object]], object], node_id: int) -> None:
         token = Token()

@@ -30,6 +30,18 @@ SETTINGS = {
 """Settings that differ from Kafka's defaults, unless a test sets them."""
 
 
+QUORUM_SETTINGS = {
+    # Who asks for votes first is known soon; controllers of one process answer at once.
+    "controller.quorum.election.timeout.ms": "100",
+    "controller.quorum.election.backoff.max.ms": "100",
+    # A broker that stops waits for a heartbeat of each of the others.
+    "broker.heartbeat.interval.ms": "200",
+    # One that was killed is registered again when its session is over.
+    "broker.session.timeout.ms": "3000",
+}
+"""Those with several controllers, too."""
+
+
 class Options(NamedTuple):
     """What a broker's process needs to know; every value can be written as JSON. `data` is None for data in memory, at
     most `memory_bytes`. `ports` are those of several brokers that were there before, and `control_ports` those of their
@@ -47,6 +59,7 @@ class Options(NamedTuple):
     racks: Sequence[str] = ()
     ports: Sequence[int] = ()
     control_ports: Sequence[int] = ()
+    controllers: int = 1
 
     def listeners(self) -> list[Listener]:
         """Those that the broker binds: that for clients, and if it is guarded the test's own."""
@@ -56,7 +69,8 @@ class Options(NamedTuple):
 
     def broker_settings(self) -> config.Settings:
         """The settings of the broker. Raises ConfigError for a value that is not allowed."""
-        texts = {**SETTINGS, **self.settings, "log.dirs": self.directory}
+        defaults = SETTINGS if self.controllers == 1 else {**SETTINGS, **QUORUM_SETTINGS}
+        texts = {**defaults, **self.settings, "log.dirs": self.directory}
         if self.data is None:
             texts["pykafkad.memory.max.bytes"] = str(self.memory_bytes)
         protocols = texts.get("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT")

@@ -256,6 +256,7 @@ NOT_SERVING = {
     "pykafkad.testing.child": "a test's broker",
     "pykafkad.testing.cluster_client": "a test's brokers",
     "pykafkad.testing.embedded_cluster": "a test's brokers",
+    "pykafkad.testing.embedded_quorum": "a test's controllers",
     "pykafkad.testing.embedded": "a test's broker",
     "pykafkad.testing.tenants": "a test's brokers",
     "pykafkad.testing.failure_report": "a test's broker",

@@ -395,3 +395,18 @@ def test_through_real_sockets():
     nobody.close()
     runtime.close()
     node.close()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_request_waits_for_a_connection_or_ends_with_the_failed_one(cluster, waits):
+    """Who can ask somebody else hears at once that nobody is there."""
+    peer, outcomes = peer_of(cluster, request_timeout_ms=5000, waits_for_connection=waits), []
+    ask(peer, 1, outcomes)
+    cluster.run(1.0)
+    assert outcomes == ([] if waits else [DISCONNECTED])
+    cluster.run(6.0)
+    assert outcomes == [TIMED_OUT if waits else DISCONNECTED]
+    serving(cluster)
+    ask(peer, 2, outcomes)
+    cluster.run(8.0)
+    assert told(outcomes)[1:] == [b"2"]
