@@ -215,10 +215,12 @@ class Cluster(Process):
             member.broker.start(runtime.random.randbytes(16))
             member.housekeeping.start()
             member.state = SERVING
-            if member.broker.socket_server.logins:
+        for broker in (each.broker for each in self.members.values()):
+            if broker.socket_server.logins:
                 from pykafkad.server import scram_users
 
-                scram_users.share_secret(member.broker)
+                # When all are registered: what a registration waits behind is not committed in the same call.
+                scram_users.share_secret(broker)
         self.housekeeping.start()
         self.choose_broker()
         controller.begin_serving()
