@@ -184,6 +184,8 @@ class ControllerPlace(Place):
             self._end_work()
 
     def _close_connections(self) -> None:
+        # A controller that ends does not look whose connection ends.
+        self.controller.finish_work()
         self.controller.socket_server.close()
 
     def _abandon_work(self) -> None:
@@ -192,7 +194,6 @@ class ControllerPlace(Place):
         if hasattr(controller, "metadata_log"):
             # It has started.
             controller.metadata_log.abandon()
-        controller.finish_work()
 
 
 class BrokerPlace(Place):
