@@ -8,6 +8,7 @@ SETTINGS = ("tests/server/test_cluster_settings.py",)
 QUORUM = ("tests/server/test_quorum_cluster.py",)
 START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
+CONTROLLERS = ("tests/testing/test_several_controllers.py",)
 PRESENCE = ("tests/server/test_broker_presence.py",)
 
 PLANTS = (
@@ -70,16 +71,30 @@ PLANTS = (
     Plant(
         "each of several brokers tells of every topic",
         "server/quorum_cluster.py",
-        "each.broker.tells_topics = each is first",
+        "place.broker.tells_topics = place.broker is self.broker",
         "pass",
         QUORUM,
     ),
     Plant(
         "brokers under several controllers are snapshot one by one",
         "server/quorum_cluster.py",
-        "each.broker.services.open_data_snapshots = no_snapshots",
+        "place.broker.services.open_data_snapshots = no_snapshots",
         "pass",
         QUORUM,
+    ),
+    Plant(
+        "a controller that is started again takes its turns behind the brokers",
+        "server/quorum_cluster.py",
+        "self.runtime.nodes = [*(part for each in self.places for part in each.parts), self._leaving]",
+        "self.runtime.nodes = list(dict.fromkeys([*self.runtime.nodes, self._leaving]))",
+        CONTROLLERS,
+    ),
+    Plant(
+        "a request waits for a controller that is gone",
+        "server/controller_channel.py",
+        "self._limits = Limits(request_timeout_ms=request_timeout_ms, waits_for_connection=False)",
+        "self._limits = Limits(request_timeout_ms=request_timeout_ms)",
+        CONTROLLERS,
     ),
     Plant(
         "a refusal counts where the broker was never reached",
