@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from pykafkad.server.node_links import NodeIdentity
+
 CA_FILE = "tls-ca.pem"
 BROKER_FILE = "tls-broker.pem"
 CLIENT_FILE = "tls-client.pem"
@@ -53,6 +55,26 @@ def provide(folder: str, hosts: Iterable[str]) -> dict[str, str]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": os.path.join(folder, CA_FILE),
     }
+
+
+def for_nodes(option: str) -> NodeIdentity:
+    """What the nodes of one command show to each other. Raises ConfigError, for the `option` that needs it, where the
+    library is missing."""
+    from secrets import token_hex
+
+    from pykafkad.server.node_links import NodeIdentity
+
+    if sentence := extras.missing("cryptography.x509"):
+        raise ConfigError(f"{option}: the nodes reach each other by TLS: {sentence}")
+    from cryptography import x509
+
+    authority_key, authority = _certificate("nodes of pykafkad", None, _authority_extensions())
+    names = x509.SubjectAlternativeName([_general_name("127.0.0.1"), _general_name("localhost")])
+    common_name = f"pykafkad-node-{token_hex(16)}"
+    key, certificate = _certificate(common_name, (authority_key, authority), [(names, False)])
+    return NodeIdentity(
+        _key_pem(key).decode(), _pem(certificate).decode(), _pem(authority).decode(), f"User:CN={common_name}"
+    )
 
 
 def _problem(folder: str, hosts: set[str]) -> str | None:

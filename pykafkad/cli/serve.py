@@ -73,17 +73,20 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
     beside = _beside(options, made.properties)
     settings, topics = made.settings(), made.topics()
     brokers: list[config.Settings] = []
-    controllers = 1
+    controllers, identity = 1, None
     if options.asks_for_several():
         from pykafkad.cli import several_brokers
 
         brokers = several_brokers.read(options.brokers, options.rack, settings, made.properties)
         controllers = several_brokers.controllers(options.controllers)
+        if controllers > 1 or options.processes is not None:
+            identity = several_brokers.identity(brokers[0], "--controllers" if controllers > 1 else "--processes")
         if options.processes is not None:
             from pykafkad.cli import serve_processes
 
             made.tell(logs.logger("config"))
-            return serve_processes.serve(options, made, settings, brokers, controllers)
+            words = made.ready_words(None if issuer is None else issuer.token_url)
+            return serve_processes.serve(options, made, settings, brokers, controllers, identity, words)
     import gc
 
     # Modules are objects that live on: the collector would look at all of them again and again meanwhile.
@@ -123,6 +126,7 @@ def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
             control=beside,
             brokers=brokers,
             controllers=controllers,
+            identity=identity,
             ready_lines=ready_lines,
         )
     except StartFailure:
@@ -166,6 +170,11 @@ class Prepared:
         if self._settings.pykafkad_client_telemetry_enable:
             _check_telemetry(self.properties)
         return self._settings
+
+    def ready_words(self, token_url: str | None) -> dict[str, str]:
+        """What the readiness line tells clients."""
+        told = {"ssl.ca.location": self.ca_file, "sasl.oauthbearer.token.endpoint.url": token_url}
+        return {name: text for name, text in told.items() if text is not None}
 
     def topics(self) -> list[tuple[str, int]]:
         """Names and numbers of partitions. Raises ConfigError."""

@@ -11,7 +11,7 @@ from random import Random
 from pykafkad.cli import serve_files
 from pykafkad.disk import Disk
 from pykafkad.errors import StartFailure
-from pykafkad.server import cluster_settings, run
+from pykafkad.server import cluster_settings, peer_security, run
 from pykafkad.server.binding import reserved_port
 from pykafkad.server.child_nodes import ChildNodes, Interrupted
 from pykafkad.server.logs import process_logs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.cli.serve import Prepared
     from pykafkad.cli.serve_options import Options
     from pykafkad.config import Settings
+    from pykafkad.server.node_links import NodeIdentity
 
 _MEMORY = "pykafkad.memory.max.bytes"
 
@@ -34,16 +35,20 @@ def serve(
     settings: Settings,
     brokers: Sequence[Settings],
     controllers: int,
+    identity: NodeIdentity | None,
+    words: dict[str, str],
 ) -> int:
-    """Serve until a signal, or until no broker is left; the exit code. Raises ConfigError for settings that cannot be,
-    and StartFailure when a node cannot start."""
-    between = cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
+    """Serve until a signal, or until no broker is left; the exit code. With an `identity` nodes reach each other by
+    that; `words` stand in the readiness line. Raises ConfigError for settings that cannot be, and StartFailure when a
+    node cannot start."""
+    if identity is None:
+        cluster_settings.check_listeners(settings, run.parse_listeners(brokers[0]))
     ready_file, topics = serve_files.ready_file(options.ready_file), made.topics()
     try:
         ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(controllers)]
     except OSError as error:
         raise StartFailure(f"no port for a controller: {error.strerror or error}") from None
-    quorum, members = cluster_settings.of_quorum(settings, brokers, ports, Disk(), Random())
+    quorum, members = cluster_settings.of_quorum(settings, brokers, ports, Disk(), Random(), identity)
     if settings.pykafkad_memory_max_bytes:
         share = str(settings.pykafkad_memory_max_bytes // (len(quorum) + len(members)) or 1)
         quorum, members = ([type(each)({**each.static, _MEMORY: share}) for each in some] for some in (quorum, members))
@@ -55,10 +60,14 @@ def serve(
         # The directories are known to be ours: what an earlier process wrote when it was ready goes.
         run.forget_ready(ready_file)
         nodes.wait_ready(begun)
-        addresses = [each.addresses[between] for each in begun]
-        StartRequests(addresses, nodes.is_stopped).settle(topics, made.acls)
-        listening = zip(*(each.addresses for each in begun), strict=True)
-        run.tell_ready([",".join(each) for each in listening], ready_file, {})
+        addresses = [
+            cluster_settings.address_between(each, node.addresses) for each, node in zip(members, begun, strict=True)
+        ]
+        requests = StartRequests(addresses, nodes.is_stopped, security=peer_security.of_brokers(members[0]))
+        requests.settle(topics, made.acls, made.users)
+        # The last listener is that of the nodes, where they have one.
+        listening = list(zip(*(each.addresses for each in begun), strict=True))[: -1 if identity else None]
+        run.tell_ready([",".join(each) for each in listening], ready_file, words)
         was_stopped = nodes.serve()
         run.forget_ready(ready_file)
     except (Interrupted, StartFailure):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pykafkad.config import Settings
+    from pykafkad.server.node_links import NodeIdentity
 
 
 def read(count: str | None, racks: Sequence[str], settings: Settings, given: Collection[str]) -> list[Settings]:
@@ -30,3 +31,15 @@ def controllers(count: str | None) -> int:
     if not count.isdecimal() or not 1 <= int(count) <= most:
         raise ConfigError(f"--controllers {count}: must be a number from 1 to {most}")
     return int(count)
+
+
+def identity(settings: Settings, option: str) -> NodeIdentity | None:
+    """What nodes of an `option` show to each other, where no listener of the brokers (such as that of these
+    `settings`) is open to everybody; None where one is. Raises `ConfigError`."""
+    from pykafkad.server.run import parse_listeners
+
+    if not cluster_settings.needs_links(settings, parse_listeners(settings)):
+        return None
+    from pykafkad.cli import certificates
+
+    return certificates.for_nodes(option)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.disk import Disk
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.node_links import NodeIdentity
 
 CONTROLLER_ID = 3000
 """The node id of the controller, beyond those of the brokers; of several controllers that of the first."""
@@ -67,10 +68,16 @@ def of_controller(settings: Settings, brokers: Sequence[Settings]) -> Settings:
 
 
 def of_quorum(
-    settings: Settings, brokers: Sequence[Settings], ports: Sequence[int], disk: Disk, random: Random
+    settings: Settings,
+    brokers: Sequence[Settings],
+    ports: Sequence[int],
+    disk: Disk,
+    random: Random,
+    identity: NodeIdentity | None = None,
 ) -> tuple[list[Settings], list[Settings]]:
     """Those of the controllers of a quorum, one at each of these ports, and of its `brokers` (`of_brokers`). Their
-    directories belong to the cluster that is found in one of them, or to a new one. Raises ConfigError."""
+    directories belong to the cluster that is found in one of them, or to a new one. With an `identity` they reach each
+    other by that. Raises ConfigError."""
     first, kind = of_controller(settings, brokers), type(settings)
     ids = [CONTROLLER_ID + index for index in range(len(ports))]
     if not ids or len(ids) > MAX_CONTROLLERS:
@@ -99,9 +106,15 @@ def of_quorum(
         controllers.append(kind({**texts, **shared, **own}))
     check_folders(settings, [_controller_folder(each) for each in ids], disk)
     shared["pykafkad.cluster.id"] = _cluster_id(settings, [*controllers, *brokers], disk, random)
-    return [kind({**each.static, **shared}) for each in controllers], [
+    quorum = [kind({**each.static, **shared}) for each in controllers]
+    members = [
         kind({**{key: text for key, text in each.static.items() if key not in left_out}, **shared}) for each in brokers
     ]
+    if identity is None:
+        return quorum, members
+    from pykafkad.server import node_links
+
+    return node_links.secured(quorum, members, identity)
 
 
 def _cluster_id(settings: Settings, nodes: Sequence[Settings], disk: Disk, random: Random) -> str:
@@ -256,3 +269,16 @@ def check_listeners(settings: Settings, listening: Sequence[Listener]) -> int:
             f"{ANONYMOUS} among super.users, who may do everything"
         )
     return between
+
+
+def address_between(settings: Settings, addresses: Sequence[str]) -> str:
+    """Of a broker's addresses, in the order of its listeners, that by which the others reach it. Raises ConfigError
+    where there is none."""
+    from pykafkad.server import node_links
+    from pykafkad.server.run import parse_listeners
+
+    listening = parse_listeners(settings)
+    for listener, address in zip(listening, addresses, strict=True):
+        if node_links.is_for_nodes(listener):
+            return address
+    return addresses[check_listeners(settings, listening)]

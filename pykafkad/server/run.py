@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.server.data_snapshots import Asking
     from pykafkad.server.listeners import Listener
+    from pykafkad.server.node_links import NodeIdentity
     from pykafkad.server.start_acls import Creation
     from pykafkad.server.trace import WireTrace
 
@@ -67,6 +68,7 @@ def run(
     control: Control | None = None,
     brokers: Sequence[Settings] = (),
     controllers: int = 1,
+    identity: NodeIdentity | None = None,
     ready_lines: Sequence[str] = (),
 ) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
@@ -76,7 +78,7 @@ def run(
     with SCRAM are stored, `acls` (words, entry) are stored too. With a `trace_file` requests and answers are recorded,
     and the last of them are written there at the end. `control` has the clock of each process, and is told when it
     serves. `brokers` are the settings of each of several brokers, which share `settings` and so many
-    `controllers`.
+    `controllers`; with several controllers they reach each other by the `identity`, if there is one.
 
     Prints one line on standard output when, and only when, every API is served: `pykafkad ready on HOST:PORT …`;
     `ready_lines` follow it.
@@ -89,7 +91,7 @@ def run(
     disk = new_disk(settings, clock)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers)
+    process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers, identity)
 
     signals = obey_signals(lambda: process.runtime)
     process.runtime.disk.allow_many_files()
@@ -158,9 +160,12 @@ def _process(
     clock: Clock,
     several: Sequence[tuple[Settings, list[Listener]]] = (),
     controllers: int = 1,
+    identity: NodeIdentity | None = None,
 ) -> Process:
+    if several and controllers > 1:
+        return _quorum_cluster(settings, disk, clock, several, controllers, identity)
     if several:
-        return _cluster(settings, disk, clock, several, controllers)
+        return _cluster(settings, disk, clock, several)
     snapshot_store.finish_restore(disk, paths)
     kind = _kind_of(settings)
     try:
@@ -183,15 +188,12 @@ def _kind_of(settings: Settings) -> type[Process]:
 
 
 def _cluster(
-    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]], controllers: int
+    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]]
 ) -> Process:
     """A process of several brokers. Raises ConfigError for the directory of a single one."""
     from pykafkad.server import cluster_settings
     from pykafkad.server.cluster import Cluster
 
-    if controllers > 1:
-        cluster_settings.check_listeners(settings, several[0][1])
-        return _quorum_cluster(settings, disk, clock, several, controllers)
     cluster_settings.check_folders(settings, [cluster_settings.CONTROLLER_FOLDER], disk)
     try:
         controller = cluster_settings.of_controller(settings, [each for each, _ in several])
@@ -201,15 +203,22 @@ def _cluster(
 
 
 def _quorum_cluster(
-    settings: Settings, disk: Disk, clock: Clock, several: Sequence[tuple[Settings, list[Listener]]], controllers: int
+    settings: Settings,
+    disk: Disk,
+    clock: Clock,
+    several: Sequence[tuple[Settings, list[Listener]]],
+    controllers: int,
+    identity: NodeIdentity | None,
 ) -> Process:
     from pykafkad.server.binding import reserved_port
-    from pykafkad.server.cluster_settings import CONTROLLER_HOST, of_quorum
+    from pykafkad.server.cluster_settings import CONTROLLER_HOST, check_listeners, of_quorum
     from pykafkad.server.quorum_cluster import QuorumCluster
 
+    if identity is None:
+        check_listeners(settings, several[0][1])
     try:
         ports = [reserved_port(CONTROLLER_HOST) for _ in range(controllers)]
-        nodes = of_quorum(settings, [each for each, _ in several], ports, disk, Random())
+        nodes = of_quorum(settings, [each for each, _ in several], ports, disk, Random(), identity)
         quorum, members = ([(each, parse_listeners(each)) for each in some] for some in nodes)
         return QuorumCluster(quorum, members, clock=clock, disk=disk, logs=process_logs())
     except OSError as error:
@@ -253,7 +262,7 @@ def begin(
     process.start(stale_file=stale_file)
     remove_leftovers(process)
     if process.is_quorum:
-        _settle(process, topics, acls)
+        _settle(process, topics, acls, users)
         return
     if topics:
         create_topics(process, topics)
@@ -267,15 +276,22 @@ def begin(
         start_acls.add(process, acls)
 
 
-def _settle(process: Process, topics: Sequence[tuple[str, int]], acls: Sequence[tuple[str, Creation]]) -> None:
-    from pykafkad.server import cluster_settings
+def _settle(
+    process: Process,
+    topics: Sequence[tuple[str, int]],
+    acls: Sequence[tuple[str, Creation]],
+    users: Sequence[tuple[str, str, str]],
+) -> None:
+    from pykafkad.server import cluster_settings, peer_security
     from pykafkad.server.start_requests import StartRequests
 
-    addresses = []
-    for broker in process.brokers:
-        between = cluster_settings.check_listeners(broker.settings, broker.listeners)
-        addresses.append(broker.listeners[between].address())
-    StartRequests(addresses, lambda: process.runtime.stopping, process.runtime).settle(topics, acls)
+    addresses = [
+        cluster_settings.address_between(each.settings, [listener.address() for listener in each.listeners])
+        for each in process.brokers
+    ]
+    security = peer_security.of_brokers(process.brokers[0].settings)
+    requests = StartRequests(addresses, lambda: process.runtime.stopping, process.runtime, security)
+    requests.settle(topics, acls, users)
 
 
 def remove_leftovers(process: Process) -> None:
@@ -379,8 +395,15 @@ def tell_start(process: Process, data_directories: Sequence[str], *, in_memory: 
 
 
 def _addresses(process: Process) -> list[str]:
-    """Where clients reach the process: the brokers of a listener with commas between them, which they take as it is."""
+    """Where clients reach the process: the brokers of a listener with commas between them, which they take as it is. A
+    broker that is alone tells its parent of all."""
     found = zip(*(broker.listeners for broker in process.brokers), strict=True)
+    if process.is_quorum:
+        from pykafkad.server.node_links import is_for_nodes
+
+        found = zip(
+            *([each for each in broker.listeners if not is_for_nodes(each)] for broker in process.brokers), strict=True
+        )
     return [",".join(each.address() for each in listening) for listening in found] or [
         each.address() for each in process.listeners
     ]

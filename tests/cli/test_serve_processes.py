@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ from typing import Any
 import pytest
 
 from pykafkad import errors
+from pykafkad.cli import login
+from pykafkad.cli.output import Failure
 from pykafkad.testing.waits import until
 from pykafkad.testing.wire_client import WireClient
+from tests.testing.test_several_brokers import OnePassword
 
 WAIT_SECONDS = 60.0
 _STARTED = re.compile(r"node-started node=(\d+) role=\w+ pid=(\d+)")
@@ -37,8 +41,8 @@ class Parent:
         """Those of the readiness line."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line.startswith("pykafkad ready on "), self.log()
-        return line.removeprefix("pykafkad ready on ").strip().split(",")
+        assert line.startswith("pykafkad ready "), self.log()
+        return line.partition(" on ")[2].strip().split(",")
 
     def log(self) -> str:
         """What all of them wrote to standard error."""
@@ -221,7 +225,6 @@ def test_one_that_is_killed(started: Any) -> None:
         (("--controllers", "3"), "--processes and --controllers: there is one broker; give --brokers"),
         (("--brokers", "2", "--controllers", "0"), "--controllers 0: must be a number from 1 to 9"),
         (("--brokers", "2", "--controllers", "10"), "--controllers 10: must be a number from 1 to 9"),
-        (("--brokers", "2", "--user", "alice:secret"), "reach each other by a PLAINTEXT listener, and there is none"),
         (("--brokers", "2", "--set", "node.id=2999"), "3000 is that of the controller"),
         (("--brokers", "2", "--topic", "t:none"), "--topic t:none: must be NAME or NAME:PARTITIONS"),
     ],
@@ -231,3 +234,48 @@ def test_what_processes_cannot_be(started: Any, options: tuple[str, ...], proble
     parent = started("--memory", "64MB", *options)
     assert parent.process.wait(WAIT_SECONDS) == 2
     assert problem in parent.log() and "node-started" not in parent.log()
+
+
+def log_in(address: str, ca_file: str, password: str | None) -> None:
+    """As a client logs in; raises `Failure` where it is not taken."""
+    trusted = ssl.create_default_context(cafile=ca_file)
+    host, _, port = address.rpartition(":")
+    user = None if password is None else login.Login("alice", "PLAIN", OnePassword(password))
+    with trusted.wrap_socket(socket.create_connection((host, int(port)), 30), server_hostname=host) as connected:
+        login.try_login(connected, address, user)
+
+
+@pytest.mark.parametrize("is_one_process", [False, True], ids=["processes", "process"])
+def test_nodes_reach_each_other_where_everybody_logs_in(started: Any, tmp_path: Path, is_one_process: bool) -> None:
+    """Brokers know each other and the topics, and clients log in at each. No listener lets a stranger in, and no secret
+    of the nodes is in a command line, a file or the log."""
+    data = tmp_path / "data"
+    parent = started(
+        *("--brokers", "2", "--controllers", "3", "--data", str(data), "--tls", "--user", "alice:secret"),
+        *("--acl", "alice read topic t", "--topic", "t:2", "--set", "default.replication.factor=2"),
+        is_one_process=is_one_process,
+    )  # fmt: skip
+    addresses = parent.addresses()
+    assert len(addresses) == 2
+    for address in addresses:
+        log_in(address, str(data / "tls-ca.pem"), "secret")
+        with pytest.raises(Failure, match="refuses the login"):
+            log_in(address, str(data / "tls-ca.pem"), "wrong")
+    for pid in parent.children().values():
+        assert (
+            "PRIVATE" not in Path(f"/proc/{pid}/cmdline").read_text()
+            and "secret" not in Path(f"/proc/{pid}/cmdline").read_text()
+        )
+    for node_id in parent.children():
+        for address in parent.listens(node_id)[0].split(","):
+            host, _, port = address.rpartition(":")
+            with socket.create_connection((host, int(port)), 30) as stranger:
+                # ApiVersions in plain text: who wants a handshake closes, and answers nothing but an alert of TLS.
+                stranger.sendall(bytes.fromhex("0000000e001200000000000100046d696e65"))
+                assert stranger.recv(100)[:1] in (b"", b"\x15")
+    assert "PRIVATE KEY" not in parent.log() and "secret" not in parent.log()
+    kept = [each for each in data.rglob("*.pem") if b"PRIVATE KEY" in each.read_bytes()]
+    assert sorted(each.name for each in kept) == ["tls-broker.pem", "tls-client.pem"]
+    assert {each.stat().st_mode & 0o777 for each in kept} == {0o600}
+    parent.process.terminate()
+    assert parent.process.wait(WAIT_SECONDS) == 0
