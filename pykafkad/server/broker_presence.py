@@ -39,12 +39,13 @@ _WRITE = 0x4
 class BrokerPresence:
     """The connections of one controller on which brokers send heartbeats, by (broker id, broker epoch)."""
 
-    __slots__ = ("_connecting", "_heard", "_node", "_reached")
+    __slots__ = ("_connecting", "_heard", "_is_closed", "_node", "_reached")
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
         self._heard: dict[object, Life] = {}
         self._connecting: dict[Life, socket] = {}
+        self._is_closed = False
         # By broker id the life, and whether a connection to it was made.
         self._reached: dict[int, tuple[Life, bool]] = {}
 
@@ -67,6 +68,7 @@ class BrokerPresence:
 
     def close(self) -> None:
         """Nobody is looked at any more."""
+        self._is_closed = True
         self._heard.clear()
         for life in list(self._connecting):
             self._take(life).close()
@@ -88,7 +90,7 @@ class BrokerPresence:
         """It is time to look."""
         life, attempt = key
         endpoint = self._endpoint(life)
-        if endpoint is None or life in self._connecting:
+        if endpoint is None or life in self._connecting or self._is_closed:
             return
         addresses = self._node.runtime.reactor.network.addresses
         self._node.runtime.offload.submit(
@@ -96,7 +98,8 @@ class BrokerPresence:
         )
 
     def _resolved(self, life: Life, attempt: int, endpoint: Endpoint, addresses: object) -> None:
-        if not isinstance(addresses, list) or not addresses or life in self._connecting:
+        if not isinstance(addresses, list) or not addresses or life in self._connecting or self._is_closed:
+            # A node that ends does not begin what nobody would close.
             return
         reactor = self._node.runtime.reactor
         host = "127.0.0.1" if endpoint.host == "localhost" else addresses[0]
