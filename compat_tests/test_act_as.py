@@ -13,8 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
+from compat_tests.brokers.broker import ProcessBroker
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.zookeeper_kafka import ZooKeeperKafka
 from compat_tests.scenarios.exchange import Exchange, part
 from compat_tests.setup.kafka_jars import OTHER_BROKERS, fetch_other_broker
 from pykafkad.testing import Broker
@@ -23,6 +25,10 @@ from pykafkad.testing import Broker
 IN_EVERY_RUN = ("3.9", "4.4")
 # Before this release the storage tool cannot put the voters into the log.
 FIRST_WITH_VOTERS_IN_THE_LOG = "3.9"
+# The first release here that serves clients without ZooKeeper.
+FIRST_WITHOUT_ZOOKEEPER = "3.4"
+# What brokers that ZooKeeper coordinates ask each other: ApiVersions lists it, and no client uses it.
+AMONG_BROKERS = {4, 5, 6, 7, 56}
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 RESOURCES = ((BROKER, "1"), (BROKER, ""), (TOPIC, "events"), (GROUP, "readers"), (CLIENT_METRICS, "watched"))
 # Settings that name a place of the machine or the process, and those that one of the two alone has.
@@ -37,6 +43,9 @@ OWN = {
     "log.dir",
     "log.dirs",
     "pykafkad.act.as",
+    "broker.id",
+    "node.id",
+    "zookeeper.connect",
 }
 
 
@@ -53,6 +62,13 @@ class OlderKafka(KafkaProcess):
         )
 
 
+def real_broker(release: str, jars: Path, directory: Path) -> ProcessBroker:
+    """The release's own broker, not yet started."""
+    if release < FIRST_WITHOUT_ZOOKEEPER:
+        return ZooKeeperKafka(jars, directory)
+    return (KafkaProcess if release >= FIRST_WITH_VOTERS_IN_THE_LOG else OlderKafka)(jars, directory)
+
+
 class Sides(NamedTuple):
     release: str
     kafka: Exchange
@@ -66,8 +82,7 @@ def sides(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if release not in IN_EVERY_RUN:
         request.getfixturevalue("whole_suites")
     jars = fetch_other_broker(release)
-    made = KafkaProcess if release >= FIRST_WITH_VOTERS_IN_THE_LOG else OlderKafka
-    kafka = made(jars, tmp_path_factory.mktemp("kafka"))
+    kafka = real_broker(release, jars, tmp_path_factory.mktemp("kafka"))
     ours = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"), {"pykafkad.act.as": release})
     clients = []
     try:
@@ -97,13 +112,16 @@ def test_clients_write_and_read(release: str) -> None:
         settings = {"bootstrap_servers": broker.bootstrap, "auto_offset_reset": "earliest", "group_id": "readers"}
         consumer = KafkaConsumer("events", isolation_level="read_committed", **settings)
         assert next(consumer).value == b"one"
-        assert broker.groups() == ["readers"] and broker.group("readers").type == "classic"
+        if release >= FIRST_WITHOUT_ZOOKEEPER:
+            assert broker.groups() == ["readers"] and broker.group("readers").type == "classic"
         consumer.close()
 
 
 def test_apis_and_their_versions(sides: Sides) -> None:
     """Each API with its range."""
     theirs, ours = (_ranges(each) for each in sides[1:])
+    if sides.release < FIRST_WITHOUT_ZOOKEEPER:
+        theirs = {key: versions for key, versions in theirs.items() if key not in AMONG_BROKERS}
     assert ours == theirs
 
 
@@ -156,5 +174,6 @@ def _settings(client: Exchange, kind: int, name: str) -> dict[str, object]:
             [(each.name, each.value, each.source) for each in row.synonyms],
         )
         for row in result.configs
-        if row.name not in OWN
+        # A broker shows what it does not know, too, without a type.
+        if row.name not in OWN and row.config_type
     }

@@ -110,7 +110,8 @@ def directories(broker: Exchange) -> None:
     wanted = [part("DescribeLogDirs", "DescribableLogDirTopic", topic=topic, partitions=[0])]
     answer = broker.quietly("DescribeLogDirs", 0, topics=wanted)
     found = [
-        [(row.name, [each.partition_size for each in row.partitions]) for row in one.topics] for one in answer.results
+        [(row.name, [each.partition_size for each in row.partitions]) for row in one.topics if row.partitions]
+        for one in answer.results
     ]
     broker.record("DescribeLogDirs v0", str(found).replace(broker.prefix, ""))
 

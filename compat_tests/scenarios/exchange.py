@@ -221,7 +221,7 @@ class Exchange:
             (topic,) = answer.topics
             return topic.error_code == 0 and all(p.leader_id >= 0 and p.error_code == 0 for p in topic.partitions)
 
-        attempt = lambda: self.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)  # noqa: E731
+        attempt = lambda: self.quietly("Metadata", 11, topics=asked, allow_auto_topic_creation=False)  # noqa: E731
         (topic,) = self.until(attempt, led).topics
         rows = [
             part("ListOffsets", "ListOffsetsPartition", partition_index=p.partition_index, timestamp=-1)
@@ -279,8 +279,8 @@ class Exchange:
     def coordinator(self, group: str) -> None:
         """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""
         self.until(
-            lambda: self.quietly("FindCoordinator", 4, coordinator_keys=[group]),
-            lambda answer: answer.coordinators[0].error_code == 0,
+            lambda: self.quietly("FindCoordinator", 3, key=group),
+            lambda answer: answer.error_code == 0,
         )
         self.until(
             lambda: self.quietly("DescribeGroups", 4, groups=[group]),

@@ -33,6 +33,7 @@ OLDER_ARTEFACTS = (
 )
 # Brokers and controllers of other releases: the last patch of each, and what binds slf4j before Kafka 4.0 and since.
 OTHER_BROKERS = {
+    "2.8": "2.8.2",
     "3.4": "3.4.1",
     "3.7": "3.7.2",
     "3.9": "3.9.2",

@@ -151,8 +151,8 @@ OPTIONS = (
         "--act-as",
         "RELEASE",
         False,
-        "be a Kafka of this release: 3.4, 3.7, 3.9, 4.0, 4.1, 4.2 or 4.4 (default: 4.3); a directory keeps the release "
-        "that it was begun with, until its features are raised",
+        "be a Kafka of this release: 2.8, 3.4, 3.7, 3.9, 4.0, 4.1, 4.2 or 4.4 (default: 4.3); a directory keeps the "
+        "release that it was begun with, until its features are raised",
     ),
     (
         "--log-level",

@@ -46,6 +46,9 @@ def handle(ctx: Context, request: messages.ApiVersionsRequest) -> object:
         ctx.login.versions_told(ctx.connection)
     image = ctx.metadata
     supported = features.supported(ctx.settings)
+    release = ctx.settings.release
+    if release is not None and release.hidden:
+        supported = {name: levels for name, levels in supported.items() if name not in release.hidden}
     return messages.ApiVersionsResponse(
         api_keys=_keys(ctx),
         supported_features=[

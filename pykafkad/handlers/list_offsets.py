@@ -68,13 +68,21 @@ def handle(ctx: Context, request: messages.ListOffsetsRequest) -> Generator[None
                 row.error_code = _DESCRIBE_TOPIC.error
             elif (topic.name, asked.partition_index) in twice and ctx.version:
                 row.error_code = errors.INVALID_REQUEST
-            elif asked.timestamp < 0 and ctx.version < _SPECIAL_SINCE.get(asked.timestamp, 1 << 15):
+            elif asked.timestamp < 0 and _is_not_known(ctx, asked.timestamp):
                 row.error_code = errors.UNSUPPORTED_VERSION
             else:
                 _answer(ctx, request, topic.name, asked, row)
     return messages.ListOffsetsResponse(
         topics=[_Topic(name=name, partitions=list(rows.values())) for name, rows in topics.items() if rows]
     )
+
+
+def _is_not_known(ctx: Context, time_ms: int) -> bool:
+    """Whether a special time is not one of the request's version. Not every release asks that in version 0."""
+    release = ctx.settings.release
+    if not ctx.version and release is not None and "ListOffsets.any_time_in_version_0" in release.answers:
+        return False
+    return ctx.version < _SPECIAL_SINCE.get(time_ms, 1 << 15)
 
 
 def _refused(request: messages.ListOffsetsRequest, error_code: int) -> object:

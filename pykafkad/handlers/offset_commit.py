@@ -4,8 +4,9 @@ Commits the offsets of a group member. With generation -1 and no member id it co
 its own partitions, or of an administrator. Topics and partitions that do not exist, and those that the caller may not
 read, have their own errors; the others are written as one batch. Versions 2 to 4 may name a retention time; later ones
 leave it to the broker (KIP-211). Version 6 adds leader epochs, 7 static members; from 9 an unknown group is
-GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names. Version 0 wrote to ZooKeeper,
-without which it is UNSUPPORTED_VERSION; version 1 may name the time of the commit.
+GROUP_ID_NOT_FOUND instead of ILLEGAL_GENERATION; 10 has topic ids instead of names. Version 0 wrote to ZooKeeper;
+acting as 2.8 its offsets are kept with the others, acting as 3.x it is UNSUPPORTED_VERSION, as there without ZooKeeper.
+Version 1 may name the time of the commit.
 
 Members of KIP-848 need version 9: the generation is then their epoch (else STALE_MEMBER_EPOCH).
 
@@ -59,7 +60,9 @@ def handle(ctx: Context, request: messages.OffsetCommitRequest) -> Generator[Non
             )
     if not request.topics:
         return messages.OffsetCommitResponse(topics=list(refused.values()))
-    error_code = ctx.groups.shard_for(group_id)[1] if ctx.version else errors.UNSUPPORTED_VERSION
+    error_code = ctx.groups.shard_for(group_id)[1]
+    if not ctx.version and not (ctx.settings.release and ctx.settings.release.has_zookeeper):
+        error_code = errors.UNSUPPORTED_VERSION
     if error_code:
         return _merged(refused, offsets.refused(request, error_code))
     event = OffsetCommit(ctx.token, request, group_id_not_found=ctx.version >= 9)

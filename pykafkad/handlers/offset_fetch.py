@@ -7,7 +7,9 @@ several groups (KIP-709). Version 5 adds leader epochs, 7 `require_stable`, 9 me
 instead of names.
 
 With `require_stable` a partition for which a transaction has committed an offset, and has not ended, is
-UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 read from ZooKeeper, without which it is UNSUPPORTED_VERSION.
+UNSTABLE_OFFSET_COMMIT (KIP-447). Version 0 read from ZooKeeper (see
+`offset_commit.py`), which had no metadata, and
+where an offset that was never committed is UNKNOWN_TOPIC_OR_PARTITION.
 
 Gaps: none.
 """
@@ -57,6 +59,12 @@ def handle(ctx: Context, request: messages.OffsetFetchRequest) -> Generator[None
         messages.OffsetFetchRequest.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics),
         request.require_stable,
     )
+    if not ctx.version:
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                partition.metadata = ""
+                if partition.committed_offset == NO_OFFSET and not partition.error_code:
+                    partition.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
     return messages.OffsetFetchResponse(
         error_code=answer.error_code,
         topics=[
@@ -85,7 +93,7 @@ def _group(ctx: Context, group: _Group, require_stable: bool) -> Generator[None,
     if not may(ctx, _DESCRIBE_GROUP, group.group_id):
         return _group_error(ctx.version, group, _DESCRIBE_GROUP.error)
     shard, error_code = _shard(ctx, group)
-    if not ctx.version:
+    if not ctx.version and not (ctx.settings.release and ctx.settings.release.has_zookeeper):
         error_code = errors.UNSUPPORTED_VERSION
     if error_code:
         return _group_error(ctx.version, group, error_code)

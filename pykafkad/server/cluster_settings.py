@@ -25,7 +25,7 @@ CONTROLLER_ID = 3000
 
 MAX_BROKERS = 100
 
-ALONE = ("3.4", "3.7")
+ALONE = ("2.8", "3.4", "3.7")
 """Releases whose followers fetch in another way than those here."""
 
 MAX_CONTROLLERS = 9

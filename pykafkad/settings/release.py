@@ -5,12 +5,14 @@ them (ApiVersions, DescribeConfigs):
 
     api      NAME  LOW-HIGH             the versions that it answers; LOW/FIRST-HIGH if those below FIRST are only
                                         advertised
-    feature  NAME  LOW-HIGH@LEVEL       the levels that it supports, and that of a new cluster
-    answer   API.FIELD  NUMBER          what it answers in a field in which 4.3.1 answers nothing
+    feature  NAME  LOW-HIGH@LEVEL       the levels that it supports, and that of a new cluster; `!` behind NAME: it is
+                                        ours alone, and clients are not told of it
+    answer   API.FIELD  NUMBER          what it answers in a field in which 4.3.1 answers nothing, or a switch
     SCOPE    NAME  DEFAULT;TYPE;APPLIES a setting; an empty part is as in 4.3.1, `none` is no default; a setting of
                                         topics or groups that 4.3.1 lacks has the broker's setting in place of APPLIES
 
-`-` in the last column: the release has no such API, feature or setting. A feature is listed whether it differs or not.
+`-` in the last column: the release has no such API, feature or setting; `!`: it has the setting, and does not show it.
+A feature is listed whether it differs or not.
 
 A setting that 4.3.1 does not have is shown and has no effect. What a release has and 4.3.1 has not is offered only when
 that release is acted as: the versions of APIs that Kafka 4.0 removed, and the APIs and versions of a later release.
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ABSENT = "-"
+_HIDDEN = "!"
 _NONE = "none"
 _LEVEL_OF_4_3 = 30
 _HELP = "A setting of another release of Kafka; it has no effect."
@@ -37,15 +40,17 @@ class Release:
 
     `apis` maps the name of an API that differs to its (lowest advertised, lowest answered, highest) version, or to None
     if the release has no such API. `features` maps each feature to its (lowest, highest) level,
-    `new_cluster` to the level in a new cluster (without those that are at 0). `answers` maps `API.field` to its number.
+    `new_cluster` to the level in a new cluster (without those that are at 0). `hidden` are those that
+    clients are not told of. `answers` maps `API.field` to its number.
     `rows` has its settings: by scope, name to row.
     """
 
-    __slots__ = ("answers", "apis", "features", "new_cluster", "rows")
+    __slots__ = ("answers", "apis", "features", "hidden", "new_cluster", "rows")
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.apis: dict[str, tuple[int, int, int] | None] = {}
         self.answers: dict[str, int] = {}
+        self.hidden: set[str] = set()
         self.features: dict[str, tuple[int, int]] = {}
         self.new_cluster: dict[str, int] = {}
         self.rows: dict[str, dict[str, Row]] = {scope: dict(ROWS[scope]) for scope in SCOPES}
@@ -68,12 +73,20 @@ class Release:
         return self.features["metadata.version"][1] < _LEVEL_OF_4_3
 
     @property
+    def has_zookeeper(self) -> bool:
+        """Whether its brokers are coordinated by ZooKeeper, where clients from before Kafka 0.9 keep their offsets."""
+        return "metadata.version" in self.hidden
+
+    @property
     def has_old_formats(self) -> bool:
         """Whether Fetch has the versions for messages of magic 0 and 1, which Kafka 4.0 removed."""
         found = self.apis.get("Fetch")
         return found is not None and found[1] == 0
 
     def _add_feature(self, name: str, fact: str) -> None:
+        if name[-1] == "!":
+            name = name[:-1]
+            self.hidden.add(name)
         if fact != _ABSENT:
             levels, _, level = fact.partition("@")
             self.features[name] = _range(levels)
@@ -84,6 +97,10 @@ class Release:
         rows = self.rows[scope]
         if fact == _ABSENT:
             del rows[name]
+            return
+        if fact == _HIDDEN:
+            rows[name] = copy(rows[name])
+            rows[name].internal = True
             return
         default, kind, applies = [*fact.split(";"), "", ""][:3]
         if name in rows:

@@ -259,7 +259,7 @@ def _stored_examples() -> list[bytes]:
         bytes((_METADATA, 1, number, version)) + bytes(messages.encode(Values(number).message(cls, version), version))
         for number, types in messages.stored_types("stored_metadata.txt").items()
         for cls in types.values()
-        for version in (messages.valid_versions(cls)[-1],)
+        for version in (messages.known_versions(cls)[-1],)
     ]
     for log, file in ((_GROUPS, "stored_groups.txt"), (_TRANSACTIONS, "stored_transactions.txt")):
         for number, types in messages.stored_types(file).items():
@@ -272,7 +272,7 @@ def _stored_examples() -> list[bytes]:
 
 def _with_version(cls: type, part: str, number: int, seed: int) -> bytes:
     """A key begins with the type of the record, a value with its version."""
-    version = messages.valid_versions(cls)[-1]
+    version = messages.known_versions(cls)[-1]
     body = bytes(messages.encode(Values(number + 1000 * seed).message(cls, version), version))
     return struct.pack(">h", number if part == "Key" else version) + body
 

@@ -25,8 +25,8 @@ PLANTS = (
     Plant(
         "another release has every version of an API",
         "handlers/table.py",
-        "low, high = max(row.min_version, found[0]), min(row.max_version, found[1])",
-        "low, high = max(row.min_version, found[0]), row.max_version",
+        "first, low, high = found",
+        "first, low, high = found[0], found[1], row.max_version",
         ("tests/server/test_act_as.py",),
     ),
     # Quorum.

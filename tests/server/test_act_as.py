@@ -118,7 +118,7 @@ def test_an_older_clusters_directory_is_served(tmp_path: Path) -> None:
 
 def test_an_unknown_release_is_refused() -> None:
     """With those that there are."""
-    with pytest.raises(ConfigError, match="3.4, 3.7, 3.9, 4.0, 4.1, 4.2, 4.3, 4.4"):
+    with pytest.raises(ConfigError, match="2.8, 3.4, 3.7, 3.9, 4.0, 4.1, 4.2, 4.3, 4.4"):
         Settings.from_properties({ACT_AS: ("5.0", "--act-as")})
 
 
@@ -133,3 +133,30 @@ def _create_topic(world: World, configs: dict[str, str] | None = None) -> int:
 def _frame(key: int, version: int) -> bytes:
     body = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + bytes(20)
     return len(body).to_bytes(4, "big") + body
+
+
+def test_a_release_with_zookeeper_tells_of_no_features_and_keeps_old_offsets(tmp_path: Path) -> None:
+    """Clients from before Kafka 0.9 commit with version 0; releases of 3.x refuse it."""
+    codes = {}
+    for release in ("2.8", "3.9"):
+        world = World(tmp_path / release, pykafkad_act_as=release)
+        peer = world.connect()
+        names = {"client_software_name": "test", "client_software_version": "1"}
+        told = peer.ask(messages.ApiVersionsRequest(**names), 3)
+        assert bool(told.supported_features) is (release == "3.9")
+        assert _create_topic(world) == errors.NONE
+        peer.ask(messages.FindCoordinatorRequest(key="g"), 0)
+        world.turn()
+        of = messages.OffsetCommitRequest
+        rows = [of.OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="m")]
+        request = of(group_id="g", topics=[of.OffsetCommitRequestTopic(name="events", partitions=rows)])
+        codes[release] = peer.ask(request, 0).topics[0].partitions[0].error_code
+        if release == "2.8":
+            topic = messages.OffsetFetchRequest.OffsetFetchRequestTopic(name="events", partition_indexes=[0, 1])
+            fetched = peer.ask(messages.OffsetFetchRequest(group_id="g", topics=[topic]), 0).topics[0].partitions
+            assert [(row.committed_offset, row.metadata, row.error_code) for row in fetched] == [
+                (5, "", errors.NONE),
+                (-1, "", errors.UNKNOWN_TOPIC_OR_PARTITION),
+            ]
+        world.stop()
+    assert codes == {"2.8": errors.NONE, "3.9": errors.UNSUPPORTED_VERSION}
