@@ -312,7 +312,7 @@ def test_a_topic_deleted_while_its_sync_runs_acknowledges_nothing(world):
     assert answer.responses[0].error_code == 0
     world.runtime.offload.work()
     world.turn()
-    assert codes(peer) == [[errors.KAFKA_STORAGE_ERROR]]
+    assert codes(peer) == [[errors.UNKNOWN_TOPIC_OR_PARTITION]]
 
 
 def test_a_bug_after_a_sync_acknowledges_nothing_and_holds_nobody_up(world, monkeypatch):
