@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.brokers.broker import ProcessBroker, free_port
+from compat_tests.brokers.kafka_process import CLUSTER_ID
 from compat_tests.java_tools import JavaTools
 from compat_tests.quorum.combined import (
     NODES,
@@ -24,6 +25,7 @@ from compat_tests.quorum.combined import (
     combined_settings,
     format_by_the_other,
 )
+from compat_tests.quorum.nodes import KafkaNode, brokers_known
 from compat_tests.test_cluster_processes import PARTITIONS, Writer
 from compat_tests.tools.runner import Outcome, ToolRunner
 
@@ -240,3 +242,37 @@ def check_files(cluster: Cluster, tools: JavaTools) -> None:
     assert "REGISTER_BROKER_RECORD" in output or "REGISTER_CONTROLLER_RECORD" in output
     for each in list(cluster.nodes.values()):
         each.kill()
+
+
+def test_a_node_alone_is_joined_by_a_kafka(kafka_jars: Path, tmp_path: Path) -> None:
+    """It has Kafka's own `server.properties` for one node, and was not formatted. The Kafka's broker leads and follows,
+    and goes in a controlled shutdown."""
+    port, controller_port = free_port(), free_port()
+    settings = combined_settings(1, {1: port}, {1: controller_port}, is_dynamic=True)
+    settings |= {"min.insync.replicas": "1", "pykafkad.cluster.id": CLUSTER_ID, "offsets.topic.replication.factor": "1"}
+    alone = combined_pykafkad(tmp_path / "alone", settings, port)
+    kafka = KafkaNode(kafka_jars, tmp_path / "kafka", "broker", 2, controller_port)
+    try:
+        alone.start()
+        kafka.start()
+        until("both are known", lambda: brokers_known(alone.bootstrap) == brokers_known(kafka.bootstrap) == [1, 2])
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        admin.create_topics([NewTopic("t", PARTITIONS, 2)])["t"].result(STEP_SECONDS)
+        partitions = lambda: admin.list_topics("t", timeout=30).topics["t"].partitions.values()  # noqa: E731
+        until("both lead and follow", lambda: [sorted(each.isrs) for each in partitions()] == [[1, 2]] * PARTITIONS)
+        assert {each.leader for each in partitions()} == {1, 2}
+        writer = Writer(f"{alone.bootstrap},{kafka.bootstrap}")
+        try:
+            writer.wait_for_all_partitions()
+            kafka.stop()
+            writer.wait_for_all_partitions()
+        finally:
+            writer.close()
+        assert writer.errors == []
+        # Its own earlier life is no obstacle: it is back long before the session of that would be over.
+        alone.kill()
+        alone.start()
+        assert "unexpected-error" not in alone.log_text()
+    finally:
+        kafka.kill()
+        alone.kill()
