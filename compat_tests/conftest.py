@@ -35,6 +35,7 @@ LONGEST = (
     "test_tools.py",
     "test_scenarios.py",
     "test_migration.py",
+    "test_mixed_cluster.py",
     "test_wheel.py",
     "test_authorization.py",
     "test_crash.py",
