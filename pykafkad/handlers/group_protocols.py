@@ -24,7 +24,10 @@ def is_on(group_type: str, settings: Settings, features: Mapping[str, int]) -> b
 
 
 def switched_off(ctx: Context, request: Struct, group_type: str) -> Struct | None:
-    """The refusal of a request while the protocol is switched off, or None."""
-    if is_on(group_type, ctx.settings, ctx.metadata.features):
+    """The refusal of a request while the protocol is switched off, or None. A broker that has just started, and knows
+    no features yet, coordinates nothing: members take UNSUPPORTED_VERSION for the end."""
+    features = ctx.metadata.features
+    if is_on(group_type, ctx.settings, features):
         return None
-    return unexpected.answer(ctx.row, ctx.version, request, errors.UNSUPPORTED_VERSION, with_text=False)
+    code = errors.UNSUPPORTED_VERSION if features else errors.COORDINATOR_NOT_AVAILABLE
+    return unexpected.answer(ctx.row, ctx.version, request, code, with_text=False)

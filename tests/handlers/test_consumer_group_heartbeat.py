@@ -109,3 +109,10 @@ def test_while_the_group_is_loaded():
     ctx = consumer_context()
     ctx.groups.error_code = COORDINATOR_LOAD_IN_PROGRESS
     assert error(ctx.call(handle, 1, joining())) == "COORDINATOR_LOAD_IN_PROGRESS"
+
+
+def test_a_broker_that_knows_no_features_yet_is_no_coordinator():
+    """It has just started. UNSUPPORTED_VERSION would end its members for good."""
+    ctx = consumer_context()
+    ctx.metadata.features.clear()
+    assert error(ctx.call(handle, 1, joining())) == "COORDINATOR_NOT_AVAILABLE"
