@@ -160,6 +160,7 @@ OPTIONS = (
         False,
         "debug, info, warning or error (default: info, or the variable PYKAFKAD_LOG_LEVEL)",
     ),
+    ("--log-format", "FORMAT", False, "text, or json with an object in each line (default: text)"),
 )
 
 
@@ -180,6 +181,7 @@ class Options:
     trace: str | None
     audit: str | None
     log_level: str | None
+    log_format: str | None
     act_as: str | None
     control: str | None
     control_token: str | None

@@ -148,6 +148,8 @@ def test_environment_variables_are_settings(started: list[dict], monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--log-format", "xml"], "--log-format xml: must be text or json"),
+        (["--log-format", "json", "--brokers", "2", "--processes"], "--log-format json: brokers in --processes"),
         (["--topic", "a:0"], "--topic a:0: must be NAME or NAME:PARTITIONS"),
         (["--topic", "a:x"], "--topic a:x"),
         (["--topic", "a:1", "--topic", "a:2"], "--topic a: given twice"),
@@ -335,6 +337,7 @@ def test_help_and_reader_know_the_same_options() -> None:
         "tenant_config",
         "act_as",
         "log_level",
+        "log_format",
     ]
 
 
