@@ -119,9 +119,12 @@ def test_kafka_python_writes_and_describes(secured: Secured) -> None:
     admin.close()
 
 
-def test_javas_tool_lists_what_may_be_seen(secured: Secured, kafka_jars: Path, tmp_path: Path) -> None:
+def test_javas_tool_writes_what_alice_may_write(secured: Secured, kafka_jars: Path, tmp_path: Path) -> None:
     properties = tmp_path / "client.properties"
     properties.write_text(secured.java())
     tools = JavaTools(kafka_jars, secured.bootstrap, tmp_path / "log4j2.properties")
-    listed = tools.succeed("kafka-topics", "--command-config", str(properties), "--list").split()
-    assert "orders" in listed and "hidden" not in listed
+    wanted = ("--command-config", str(properties), "--max-messages", "20", "--acks", "-1")
+    told = tools.succeed("kafka-verifiable-producer", *wanted, "--topic", "orders")
+    assert told.count("producer_send_success") == 20
+    refused = tools.run("kafka-verifiable-producer", *wanted, "--topic", "hidden")
+    assert "producer_send_success" not in refused.output and "TopicAuthorizationException" in refused.output
