@@ -297,15 +297,15 @@ PLANTS = (
     Plant(
         "the names of synced files are not synced",
         "log/syncing.py",
-        "if has_new_names: _sync_names(",
-        "if False:\n    _sync_names(",
+        "if has_new_names: sync_names(",
+        "if False:\n    sync_names(",
         FILES,
     ),
     Plant(
         "the name of a new folder is not synced",
         "log/syncing.py",
-        "if self._is_new: _sync_names(",
-        "if False:\n    _sync_names(",
+        "if self._is_new: sync_names(",
+        "if False:\n    sync_names(",
         FILES,
     ),
     Plant(
