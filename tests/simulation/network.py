@@ -246,7 +246,14 @@ class Poller:
 
     def has_events(self):
         """Whether a poll would tell something."""
-        return any(True for _ in self._found())
+        descriptors = self._network.descriptors
+        for fd, mask in self._masks.items():
+            each = descriptors[fd]
+            if each.has_news:
+                if each.events() & (mask | ERROR | HANGUP):
+                    return True
+                each.has_news = False
+        return False
 
     def poll(self, timeout, maxevents):
         found = list(self._found())
