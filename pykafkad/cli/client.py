@@ -341,13 +341,9 @@ def watermarks(client: Any, partitions: list[Any]) -> dict[Any, tuple[int, int]]
     return {partition: (starts[partition].offset, ends[partition].offset) for partition in partitions}
 
 
-def only_broker(admin: Any) -> int:
-    """The id of the one broker of a cluster."""
-    brokers = admin.describe_cluster()["brokers"]
-    if len(brokers) != 1:
-        raise Failure(f"the cluster has {len(brokers)} brokers; this command works with a single broker only")
-    broker_id: int = brokers[0]["broker_id"]
-    return broker_id
+def first_broker(admin: Any) -> int:
+    """The lowest id of the brokers of a cluster."""
+    return min(int(each["broker_id"]) for each in admin.describe_cluster()["brokers"])
 
 
 def refusal(result: str) -> str | None:

@@ -74,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "fork":
         return _fork(options)
     with client.admin(options, timeout_ms=_TIMEOUT_MS) as admin:
-        broker = client.only_broker(admin)
+        # Of several brokers of one process each does it for all.
+        broker = client.first_broker(admin)
         # Another Kafka would accept the action as an unknown setting and report success, so its broker is refused here.
         names = client.describe_broker_setting(admin, broker, _LIST)
         if options.action == "list":

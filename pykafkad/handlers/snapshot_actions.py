@@ -17,7 +17,7 @@ from pykafkad.wire import messages
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from pykafkad.handlers.context import Context
 
@@ -70,6 +70,16 @@ def answer(node_id: int, code: int, text: str | None) -> messages.IncrementalAlt
         error_code=code, error_message=text, resource_type=TYPE_BROKER, resource_name=str(node_id)
     )
     return messages.IncrementalAlterConfigsResponse(responses=[row])
+
+
+def none_here() -> NoReturn:
+    """In place of the snapshots of a broker whose controllers are other nodes. Raises KafkaError."""
+    raise KafkaError(
+        errors.INVALID_REQUEST,
+        "this broker has no snapshots of its data, as its metadata is that of controllers elsewhere; `pykafkad serve "
+        "--brokers 3`, without --controllers and --processes, has them, and the directory of a cluster that is stopped "
+        "can be copied",
+    )
 
 
 def _restore(ctx: Context, value: str) -> bool:

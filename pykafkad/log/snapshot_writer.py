@@ -23,15 +23,35 @@ class SnapshotWriter:
     batches must be written before the constructor is called. The constructor raises StorageFailure. `failure` is the
     reason why the snapshot cannot be completed, else None; after a failure only `abandon` may be called."""
 
-    __slots__ = ("_directories", "_ends", "_left", "_name", "_starts", "_synced", "_watched", "directory", "failure")
+    __slots__ = (
+        "_directories",
+        "_ends",
+        "_high_watermarks",
+        "_left",
+        "_name",
+        "_starts",
+        "_synced",
+        "_watched",
+        "directory",
+        "failure",
+    )
 
-    def __init__(self, directory: LogDirectory, name: str, directories: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        name: str,
+        directories: dict[str, str] | None = None,
+        *,
+        are_replicated: bool = False,
+    ) -> None:
+        """With `are_replicated` a partition may end above its high watermark: that of now is kept, too."""
         self.directory = directory
         self._directories = directories
         self._name = name
         self._synced: dict[tuple[str, int], int] = {}
         self._ends: dict[tuple[str, int], int] = {}
         self._starts: dict[tuple[str, int], int] = {}
+        self._high_watermarks: dict[tuple[str, int], int] = {}
         self._left: dict[PartitionLog, None] = {}
         self.failure: StorageFailure | None = None
         disk, partial = directory.disk, self._partial
@@ -40,7 +60,9 @@ class SnapshotWriter:
         disk.make_directories(snapshot_store.folder(directory.path))
         disk.make_directories(partial)
         self._watched = _watched_by(self)
-        for log in directory.logs.values():
+        for key, log in directory.logs.items():
+            if are_replicated:
+                self._high_watermarks[key] = log.high_watermark if log.is_loaded else directory.checkpointed(key)[2]
             self._watch(log)
 
     @property
@@ -105,7 +127,7 @@ class SnapshotWriter:
         disk, path = self.directory.disk, self.directory.path
         files = {each: disk.read(f"{path}/{each}") for each in snapshot_store.IDENTITY_FILES}
         files[checkpoints.RECOVERY_POINT_FILE] = checkpoints.encode_offsets(self._synced)
-        files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets(self._ends)
+        files[checkpoints.HIGH_WATERMARK_FILE] = checkpoints.encode_offsets({**self._ends, **self._high_watermarks})
         files[checkpoints.LOG_START_FILE] = checkpoints.encode_offsets(
             {key: offset for key, offset in self._starts.items() if offset}
         )

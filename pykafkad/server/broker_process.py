@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.handlers import snapshot_actions
 from pykafkad.server import peer_security
 from pykafkad.server.broker import Broker
 from pykafkad.server.broker_lifecycle import RUNNING, BrokerLifecycle
@@ -70,6 +71,7 @@ class BrokerProcess(Process):
         self.served: Callable[[], object] | None = None
         """Called once, when clients are led here."""
         broker.peer_security = self._peer_security()
+        broker.services.open_data_snapshots = snapshot_actions.none_here
         # The last is the first to resign: others lead before anything here ends.
         runtime.nodes += [directories, housekeeping, self.source, broker, channel, self.lifecycle]
         self.audit = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from pykafkad.disk import Disk
-from pykafkad.errors import INVALID_REQUEST, ConfigError, KafkaError
+from pykafkad.errors import ConfigError
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server import cluster_settings
@@ -28,7 +28,7 @@ from pykafkad.server.wiring import Process
 
 DOWN = "down"
 STARTING = "starting"
-SERVING = "serving"
+SERVING = cluster_settings.SERVING
 STOPPING = "stopping"
 KILLED = "killed"
 
@@ -40,16 +40,12 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.metadata.image import MetadataDelta
+    from pykafkad.server.cluster_snapshots import ClusterSnapshots
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
     from pykafkad.server.socket_server import SocketServer
-
-
-def no_snapshots() -> DataSnapshots:
-    """A way back would have to stop all brokers."""
-    raise KafkaError(INVALID_REQUEST, "several brokers of one process have no snapshots of their data yet")
 
 
 class Member:
@@ -79,7 +75,7 @@ class Member:
             cluster.authorizer,
         )  # fmt: skip
         self.broker.local_links = cluster.local_links
-        self.broker.services.open_data_snapshots = no_snapshots
+        self.broker.services.open_data_snapshots = cluster.open_data_snapshots
         runtime.nodes += [self.directories, self.housekeeping, self.broker]
 
     def open(self, cluster_id: str) -> None:
@@ -144,7 +140,7 @@ class Member:
 class Cluster(Process):
     """A process of several brokers. `broker` is the first of them that serves."""
 
-    __slots__ = ("authorizer", "local_links", "members")
+    __slots__ = ("_snapshots", "authorizer", "local_links", "members")
 
     def __init__(
         self,
@@ -169,6 +165,7 @@ class Cluster(Process):
         self._subscribe_acls()
         runtime.nodes += [directories, housekeeping, self.controller]
         self.local_links = None
+        self._snapshots: ClusterSnapshots | None = None
         if cluster_settings.needs_links(*brokers[0]):
             from pykafkad.server.local_links import LocalLinks
 
@@ -186,6 +183,23 @@ class Cluster(Process):
         """What serves the connections of a broker that is up."""
         member = self.members.get(node_id)
         return None if member is None or member.state in (DOWN, KILLED) else member.broker.socket_server
+
+    def open_data_snapshots(self) -> ClusterSnapshots:
+        """Those of all brokers."""
+        if self._snapshots is None:
+            from pykafkad.server.cluster_snapshots import ClusterSnapshots
+
+            self._snapshots = ClusterSnapshots(self)
+        return self._snapshots
+
+    @property
+    def used_snapshots(self) -> DataSnapshots | None:
+        return self._snapshots
+
+    @property
+    def snapshot_paths(self) -> list[str]:
+        paths = list(self.directories.paths)
+        return [*paths, *(path for each in self.members.values() for path in each.directories.paths)]
 
     @property
     def brokers(self) -> list[Broker]:

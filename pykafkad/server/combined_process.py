@@ -8,9 +8,9 @@ one that this process alone has. A process whose controller listens nowhere is s
 from __future__ import annotations
 
 from pykafkad.errors import ConfigError
+from pykafkad.handlers import snapshot_actions
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.broker_process import BrokerProcess
-from pykafkad.server.cluster import no_snapshots
 from pykafkad.server.local_links import LocalLinks
 from pykafkad.server.peer import PLAIN_TEXT
 from pykafkad.server.raft_controller import RaftController
@@ -89,7 +89,7 @@ class CombinedProcess(BrokerProcess):
     def _data_snapshots(self) -> DataSnapshots:
         assert self.broker is not None
         if len(self.broker.image.brokers) > 1 or len(self.source.quorum.voters) > 1:
-            return no_snapshots()
+            snapshot_actions.none_here()
         return self.broker.data_snapshots
 
     def _open_directories(self, metadata_path: str) -> None:

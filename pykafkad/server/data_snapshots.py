@@ -42,9 +42,9 @@ _ROOM_BYTES_PER_PARTITION = 8 * 1024
 
 _STEP = "snapshot of the data"
 
-Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending"))
+Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending", "node_id"))
 Asking.__doc__ = """A request that one broker began to serve and the next one answers; `outbox` has not left before it,
-`pending` came behind it."""
+`pending` came behind it; `node_id` is that of the broker."""
 
 
 class DataSnapshots:
@@ -65,7 +65,25 @@ class DataSnapshots:
 
     def names(self) -> list[str]:
         """All that are whole."""
-        return snapshot_store.names(self._broker.runtime.disk, self._broker.directory.path)
+        return snapshot_store.names(self._broker.runtime.disk, self._metadata.path)
+
+    @property
+    def _metadata(self) -> LogDirectory:
+        """The directory of the metadata log."""
+        return self._broker.directory
+
+    def _every(self) -> list[LogDirectory]:
+        """All directories that are saved."""
+        return list(self._broker.directories.every())
+
+    def _write_all(self) -> None:
+        """Write what was gathered."""
+        self._broker.commits.write_all()
+
+    def _epochs(self) -> list[tuple[str, int]]:
+        """Each directory's path, with the epoch of its broker."""
+        epoch = self._broker.image.brokers[self._broker.node_id].epoch
+        return [(directory.path, epoch) for directory in self._every()]
 
     @property
     def making(self) -> str | None:
@@ -91,11 +109,11 @@ class DataSnapshots:
                 errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
             )
         broker = self._broker
-        broker.commits.write_all()
+        self._write_all()
         self._name, self._token, self._began = name, None, broker.runtime.clock.now()
         try:
-            for directory in broker.directories.every():
-                self._writers.append(SnapshotWriter(directory, name, self._directories()))
+            for directory in self._every():
+                self._writers.append(self._writer(directory, name))
             is_whole = self._go_on(self._began)
         except StorageFailure as failure:
             self._abandon()
@@ -106,6 +124,9 @@ class DataSnapshots:
             raise
         self._token = token
         return is_whole
+
+    def _writer(self, directory: LogDirectory, name: str) -> SnapshotWriter:
+        return SnapshotWriter(directory, name, self._directories())
 
     def _directories(self) -> dict[str, str] | None:
         broker = self._broker
@@ -134,7 +155,12 @@ class DataSnapshots:
             self._abandon()
             code, words = errors.UNKNOWN_SERVER_ERROR, None
             self._broker.runtime.unexpected(error, job=job)
-        self._broker.runtime.replies.reply(self._token, snapshot_actions.answer(self._broker.node_id, code, words))
+        answer = snapshot_actions.answer(self._asked_node(self._token), code, words)
+        self._broker.runtime.replies.reply(self._token, answer)
+
+    def _asked_node(self, token: Any) -> int:
+        """The id of the broker that was asked."""
+        return self._broker.node_id
 
     def _go_on(self, began: float) -> bool:
         """Save some logs, in a turn's share that began then; whether the snapshot is whole."""
@@ -160,26 +186,23 @@ class DataSnapshots:
         for writer in self._writers:
             writer.finish()
         # The directory of the metadata log last: what it has is listed.
-        for writer in sorted(self._writers, key=lambda writer: writer.directory is broker.directory):
+        for writer in sorted(self._writers, key=lambda writer: writer.directory is self._metadata):
             writer.publish()
         self._writers = []
         # Its own mark, as another snapshot may have the name by then.
         mark = self._unsynced[name] = object()
-        job = partial(
-            _sync_and_prepare_mark,
-            broker.runtime.disk,
-            [directory.path for directory in broker.directories.every()],
-            name,
-            broker.image.brokers[broker.node_id].epoch,
-        )
+        job = partial(_sync_and_prepare_mark, broker.runtime.disk, self._epochs(), name)
         broker.runtime.cpu_offload.submit(job, lambda result: self._synced(name, mark, result))
         self._broker.logs.info(
             "storage",
             "snapshot-created",
             name=name,
-            partitions=len(broker.partitions),
+            partitions=self._partition_count(),
             ms=round((broker.runtime.clock.now() - self._began) * 1000, 1),
         )
+
+    def _partition_count(self) -> int:
+        return len(self._broker.partitions)
 
     def _abandon(self) -> None:
         for writer in self._writers:
@@ -196,7 +219,7 @@ class DataSnapshots:
         broker = self._broker
         self._unsynced.pop(name, None)
         try:
-            for directory in broker.directories.every():
+            for directory in self._every():
                 snapshot_store.mark_clean(broker.runtime.disk, directory.path, name)
         except StorageFailure as failure:
             # What starts on it recovers first, which costs time and nothing else.
@@ -210,9 +233,7 @@ class DataSnapshots:
         gone = []
         try:
             # That of the metadata log first: what it has is listed.
-            for directory in sorted(
-                broker.directories.every(), key=lambda directory: directory is not broker.directory
-            ):
+            for directory in sorted(self._every(), key=lambda directory: directory is not self._metadata):
                 gone.append(snapshot_store.put_away(broker.runtime.disk, directory.path, name))
         except StorageFailure as failure:
             raise KafkaError(errors.KAFKA_STORAGE_ERROR, str(failure)) from None
@@ -247,11 +268,17 @@ class DataSnapshots:
         self._asking = asking
         self._broker.runtime.stop(f"going back to the snapshot {name}")
 
+    def _paths(self) -> tuple[list[str], set[str]]:
+        """Those of all directories, and which of them are out of service."""
+        directories = self._broker.directories
+        return [self._metadata.path, *directories.paths], set(directories.failed)
+
     def _check_directories(self, name: str) -> None:
         # A way back that cannot end for one directory must not begin for the others.
-        broker, directories = self._broker, self._broker.directories
-        for path in (broker.directory.path, *directories.paths):
-            if path in directories.failed:
+        broker = self._broker
+        paths, failed = self._paths()
+        for path in paths:
+            if path in failed:
                 raise KafkaError(
                     errors.KAFKA_STORAGE_ERROR,
                     f"{path} is out of service; going back with everything needs every directory of log.dirs",
@@ -279,13 +306,13 @@ class DataSnapshots:
                     errors.KAFKA_STORAGE_ERROR,
                     f"{usable} bytes are free for {path}, and going back may take {needed}; make room first",
                 )
-        if not snapshot_store.has_partition(broker.runtime.disk, broker.directory.path, name, *record_codec.LOG):
+        metadata = self._metadata
+        if not snapshot_store.has_partition(broker.runtime.disk, metadata.path, name, *record_codec.LOG):
             raise KafkaError(
                 errors.INVALID_CONFIG,
-                f"{snapshot_store.path_of(broker.directory.path, name)} has no metadata log; nothing could be served "
-                "from it",
+                f"{snapshot_store.path_of(metadata.path, name)} has no metadata log; nothing could be served from it",
             )
-        log = broker.directory.logs[record_codec.LOG]
+        log = metadata.logs[record_codec.LOG]
         if log.offline is not None:
             raise KafkaError(
                 errors.KAFKA_STORAGE_ERROR,
@@ -296,16 +323,24 @@ class DataSnapshots:
         """The broker stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A
         snapshot that is not whole yet is dropped."""
         self._abandon()
+        return self._hand_over(self._broker)
+
+    def _hand_over(self, broker: Broker) -> Asking | None:
         context = self._asking
-        connection = None if context is None else self._broker.socket_server.connection(context.connection.id)
+        connection = None if context is None else broker.socket_server.connection(context.connection.id)
         if connection is None:
             return None
         outbox, pending = list(connection.outbox), bytes(connection.pending)
-        return Asking(self._broker.socket_server.hand_over(connection), connection.listener, context, outbox, pending)
+        socket = broker.socket_server.hand_over(connection)
+        return Asking(socket, connection.listener, context, outbox, pending, broker.node_id)
+
+    def _asked_of(self, asking: Asking) -> Broker:
+        """The broker in the place of that which was asked."""
+        return self._broker
 
     def answer(self, asking: Asking) -> None:
         """Answer who asked another broker, before this one took its place."""
-        broker = self._broker
+        broker = self._asked_of(asking)
         connection = broker.socket_server.adopt(asking.socket, asking.listener)
         if connection is not None:
             old = asking.context
@@ -380,10 +415,10 @@ class DataSnapshots:
             )
 
 
-def _sync_and_prepare_mark(disk: Disk, paths: list[str], name: str, broker_epoch: int) -> None:
+def _sync_and_prepare_mark(disk: Disk, epochs: list[tuple[str, int]], name: str) -> None:
     """Bring the whole snapshot to the device; on any thread. Raises StorageFailure."""
     disk.sync_all()
-    for path in paths:
+    for path, broker_epoch in epochs:
         snapshot_store.prepare_mark(disk, path, name, broker_epoch)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from pykafkad.errors import ConfigError
 from pykafkad.server.broker_lifecycle import GONE, SHUTDOWN_SECONDS
-from pykafkad.server.cluster import DOWN, KILLED, SERVING, no_snapshots
+from pykafkad.server.cluster import DOWN, KILLED, SERVING
 from pykafkad.server.quorum_members import START_FAILURES, BrokerPlace, ControllerPlace, checked
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime, RuntimeNode
@@ -157,7 +157,6 @@ class QuorumCluster(Process):
         self.runtime.nodes = [*(part for each in self.places for part in each.parts), self._leaving]
 
     def _equip(self, place: BrokerPlace) -> None:
-        place.broker.services.open_data_snapshots = no_snapshots
         place.broker.tells_topics = place.broker is self.broker
 
     def _take(self, place: BrokerPlace) -> None:

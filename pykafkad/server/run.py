@@ -107,23 +107,23 @@ def run(
     tell_ready(_addresses(process), ready_file, words, ready_lines)
     while True:
         asking = _serve(process)
-        snapshots = None if process.broker is None else process.broker.used_snapshots
-        snapshot = snapshots and snapshots.restore_to
+        snapshot = (snapshots := process.used_snapshots) and snapshots.restore_to
         if not snapshot or signals:
             forget_ready(ready_file)
             if trace is not None and trace_file:
                 _write_trace(trace, trace_file)
             return 0
+        paths = process.snapshot_paths if several else paths
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
-        process = _process(settings, listening, data_directories, disk, paths, clock)
+        process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers)
         _start(process, [], users, acls, None)
         trace = trace and _trace(process, trace)
         if control is not None:
             control.began(process)
         log_lines.info("snapshot-restored", name=snapshot)
         if asking is not None and process.broker is not None:
-            process.broker.data_snapshots.answer(asking)
+            process.open_data_snapshots().answer(asking)
 
 
 def obey_signals(runtime: Callable[[], Stoppable], end_at_once: Callable[[int], object] = os._exit) -> list[int]:
@@ -197,7 +197,9 @@ def _cluster(
     cluster_settings.check_folders(settings, [cluster_settings.CONTROLLER_FOLDER], disk)
     try:
         controller = cluster_settings.of_controller(settings, [each for each, _ in several])
-        return Cluster(controller, several, clock=clock, disk=disk, logs=process_logs())
+        made = Cluster(controller, several, clock=clock, disk=disk, logs=process_logs())
+        snapshot_store.finish_restore(disk, made.snapshot_paths)
+        return made
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 
@@ -297,20 +299,18 @@ def _settle(
 def remove_leftovers(process: Process) -> None:
     """Have folders removed that a way back to a snapshot has left."""
     try:
-        found = snapshot_store.leftovers(
-            process.runtime.disk, [directory.path for directory in process.directories.every()]
-        )
+        found = snapshot_store.leftovers(process.runtime.disk, process.snapshot_paths)
     except StorageFailure as failure:
         process.runtime.logs.warning("server", "leftovers-not-removed", reason=failure)
     else:
         if found and process.broker is not None:
-            process.broker.data_snapshots.remove(found)
+            process.open_data_snapshots().remove(found)
 
 
 def _serve(process: Process) -> Asking | None:
     """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
     process.runtime.run()
-    snapshots = None if process.broker is None else process.broker.used_snapshots
+    snapshots = process.used_snapshots
     asking = None if snapshots is None else snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)
     process.runtime.close()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.metadata.standard_authorizer import StandardAuthorizer
+    from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.session import Authorizer
@@ -125,6 +126,21 @@ class Process:
     def brokers(self) -> list[Broker]:
         """Those that serve."""
         return [] if self.broker is None else [self.broker]
+
+    def open_data_snapshots(self) -> DataSnapshots:
+        """Snapshots of the data, and the way back to them."""
+        assert self.broker is not None
+        return self.broker.data_snapshots
+
+    @property
+    def used_snapshots(self) -> DataSnapshots | None:
+        """The same, if anybody has asked for them."""
+        return None if self.broker is None else self.broker.used_snapshots
+
+    @property
+    def snapshot_paths(self) -> list[str]:
+        """The directories that go back to a snapshot; the first keeps the note of a way back that has begun."""
+        return [directory.path for directory in self.directories.every()]
 
     @property
     def listeners(self) -> list[Listener]:

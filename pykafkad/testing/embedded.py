@@ -117,24 +117,27 @@ class EmbeddedBroker(BrokerLoop):
                 if self._is_killed:
                     self._drop()
                     return
-                snapshots = self._broker.used_snapshots
+                snapshots, paths = self._process.used_snapshots, self._snapshot_paths()
                 name = None if snapshots is None else snapshots.restore_to
                 asking = None if snapshots is None else snapshots.hand_over()
                 self._process.runtime.close()
                 self._close_audit()
                 if not name or self._is_ending:
                     return
-                snapshot_store.begin_restore(self._disk, [self._options.directory], name)
-                snapshot_store.finish_restore(self._disk, [self._options.directory])
+                snapshot_store.begin_restore(self._disk, paths, name)
+                snapshot_store.finish_restore(self._disk, paths)
                 self._begin(self._where_it_was)
-                left = snapshot_store.leftovers(self._disk, [self._options.directory])
-                self._broker.data_snapshots.remove(left)
+                left = snapshot_store.leftovers(self._disk, paths)
+                self._process.open_data_snapshots().remove(left)
                 if asking is not None:
-                    self._broker.data_snapshots.answer(asking)
+                    self._process.open_data_snapshots().answer(asking)
         except BaseException:
             self._failure = f":\n{traceback.format_exc()}"
         finally:
             self.abandon()
+
+    def _snapshot_paths(self) -> list[str]:
+        return [self._options.directory]
 
     def _drop(self) -> None:
         """End as a process does that is killed: nothing more is written, and no client is told."""

@@ -53,6 +53,9 @@ class EmbeddedCluster(EmbeddedBroker):
         self.bootstrap = ",".join(address_of(each[0]) for each in listening)
         self.control = ",".join(address_of(each[-1]) for each in listening)
 
+    def _snapshot_paths(self) -> list[str]:
+        return self._process.snapshot_paths
+
     def _drop(self) -> None:
         for node_id, member in self._process.members.items():
             if member.state == "serving":

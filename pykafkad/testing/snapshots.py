@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafkad import errors
 from pykafkad.handlers import snapshot_actions
 from pykafkad.metadata.configs import SET
 from pykafkad.metadata.image import TYPE_BROKER
@@ -12,10 +11,8 @@ from pykafkad.wire import messages
 
 def act(client: WireClient, action: str, value: str) -> None:
     """Create, restore or delete a snapshot; it is done when this returns. Raises Refused."""
-    broker, *others = client.ask("Metadata", topics=[]).brokers
-    if others:
-        text = "several brokers of one process have no snapshots of their data yet"
-        raise Refused(f"{action} {value}", errors.INVALID_REQUEST, text)
+    # Of several brokers the first is asked, and does it for all.
+    broker = min(client.ask("Metadata", topics=[]).brokers, key=lambda row: row.node_id)
     request = messages.IncrementalAlterConfigsRequest
     change = request.AlterableConfig(name=f"{snapshot_actions.PREFIX}{action}", config_operation=SET, value=value)
     resource = request.AlterConfigsResource(

@@ -53,7 +53,8 @@ ROWS = (
     ("cluster describe", ["1\t", "2\t", "3\t"]),
 )  # fmt: skip
 REFUSED = (
-    ("snapshot list", "the cluster has 3 brokers; this command works with a single broker only"),
+    ("snapshot restore none", "there is no snapshot none; there are: "),
+    ("snapshot restore none --topic {topic}-1", "a single topic ({topic}-1) does not go back alone"),
     ("groups kick {topic}-group-3 nobody", "nobody: {topic}-group-3 has no such member"),
     ("topics describe {topic}-none", "{topic}-none: UNKNOWN_TOPIC_OR_PARTITION"),
 )

@@ -7,8 +7,9 @@ import pytest
 from pykafkad import errors
 from pykafkad.disk import Disk
 from pykafkad.errors import StorageFailure
-from pykafkad.log import snapshot_store
+from pykafkad.log import checkpoints, snapshot_store
 from pykafkad.log.partition_log import PartitionLog, UnopenedLog
+from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.server import data_snapshots
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
@@ -239,3 +240,25 @@ def test_a_partition_that_fails_meanwhile_ends_the_snapshot(world):
     world.broker.partitions.get("u", 1).fail(StorageFailure("write", "u-1", "gone"))
     code, words = finish(world, peer)
     assert code == errors.KAFKA_STORAGE_ERROR and "out of service" in words
+
+
+def test_what_is_not_committed_stays_so(world):
+    """Of a partition with followers the high watermark of the snapshot's moment is kept, not the end of its log."""
+    fill(world, 0, 12)
+    directory = world.broker.directory
+    key = ("t", 0)
+    log = directory.logs[key]
+    assert log.end_offset > 3
+    log.high_watermark = 3
+    for are_replicated, expected in ((True, 3), (False, log.end_offset)):
+        name = f"replicated-{are_replicated}"
+        writer = SnapshotWriter(directory, name, are_replicated=are_replicated)
+        log.high_watermark = log.end_offset
+        while writer.step():
+            pass
+        writer.finish()
+        writer.publish()
+        log.high_watermark = 3
+        path = f"{snapshot_store.path_of(directory.path, name)}/{checkpoints.HIGH_WATERMARK_FILE}"
+        assert checkpoints.decode_offsets(directory.disk.read(path))[key] == expected
+    log.high_watermark = log.end_offset

@@ -263,12 +263,3 @@ def test_an_acknowledged_record_survives_the_end_of_its_leader(world):
 def test_what_several_brokers_cannot_be(count, properties, problem):
     with pytest.raises(ConfigError, match=problem):
         of_brokers(count, **properties)
-
-
-def test_several_brokers_have_no_snapshots_of_their_data(world):
-    """The refusal says so."""
-    request = messages.IncrementalAlterConfigsRequest
-    change = request.AlterableConfig(name="pykafkad.snapshot.create", config_operation=0, value="s")
-    resource = request.AlterConfigsResource(resource_type=4, resource_name="2", configs=[change])
-    (row,) = world.ask(2, request(resources=[resource]), 1).responses
-    assert row.error_code == errors.INVALID_REQUEST and "no snapshots of their data yet" in row.error_message

@@ -7,6 +7,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.metadata import events
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.server import run as process
+from pykafkad.server.wiring import Process
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.log.numbered import fill, numbers, two_topics
@@ -367,7 +368,7 @@ def test_without_room_or_a_metadata_log_nothing_begins(world, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, frozen_anew):
+def test_a_node_whose_place_another_takes_leaves_no_memory_behind(monkeypatch, tmp_path, frozen_anew):
     """What is frozen for the collector at a start is garbage after the stop that goes back."""
     import gc
     import weakref
@@ -378,8 +379,8 @@ def test_a_node_whose_place_another_takes_leaves_no_memory_behind(tmp_path, froz
     first.stop()
     first = None
     second = World(tmp_path / "data")
-    second.broker.start, second.broker.is_quorum = lambda **_: None, False
-    process._start(second.broker, [], (), (), None)
+    monkeypatch.setattr(Process, "start", lambda *_, **__: None)
+    process._start(second.process, [], (), (), None)
     assert gone() is None
 
 

@@ -203,8 +203,6 @@ def test_what_several_brokers_do_not_have_yet():
             broker.trace()
         with pytest.raises(RuntimeError, match="no metrics yet"):
             broker.metrics()
-        with pytest.raises(Refused, match="no snapshots of their data yet"):
-            broker.save("state")
     with Broker() as one, pytest.raises(RuntimeError, match="there is one broker"):
         one.stop_broker(1)
 
