@@ -129,6 +129,8 @@ class BrokerProcess(Process):
         self._start_source(incarnation_id)
         self.lifecycle.channel.start()
         broker.bind()
+        # As in Kafka: who was answered before the broker has the metadata would take its topics for gone.
+        broker.socket_server.hold_connections()
         broker.services.cluster_id, broker.services.image = broker.cluster_id, broker.image
         self.source.begin_serving()
         self.lifecycle.start(incarnation_id)
@@ -150,6 +152,7 @@ class BrokerProcess(Process):
         broker = self.broker
         assert broker is not None
         broker.begin_serving()
+        broker.socket_server.accept_connections()
         if broker.socket_server.logins:
             from pykafkad.server import scram_users
 

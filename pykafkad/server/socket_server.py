@@ -223,6 +223,17 @@ class SocketServer:
         self._look_away(listener)
         self._plan_tick()
 
+    def hold_connections(self) -> None:
+        """Accept nobody until `accept_connections`; who connects waits in the listener's queue."""
+        for _, listener in self._listeners:
+            self._paused_until[listener] = float("inf")
+            self._look_away(listener)
+
+    def accept_connections(self) -> None:
+        """The end of `hold_connections`."""
+        self._paused_until.clear()
+        self._look_again()
+
     def _look_away(self, listener: Listener) -> None:
         for bound, each in self._listeners:
             if each is listener:

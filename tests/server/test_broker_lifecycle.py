@@ -8,6 +8,7 @@ from pykafkad import errors
 from pykafkad.errors import ConfigError
 from pykafkad.metadata.features import SUPPORTED
 from pykafkad.server.metadata_source import ActiveController
+from pykafkad.server.peer import Limits, Peer
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses
@@ -48,6 +49,28 @@ def test_a_broker_leads_what_it_is_told_to(world):
         assert bytes(peer.ask(fetch("t", {index: 0}), 12).responses[0].partitions[0].records)
         (refused,) = peer.ask(produce("t", {1 - index: batch(b"v")}), 9).responses[0].partition_responses
         assert refused.error_code == errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_clients_wait_until_a_broker_has_the_metadata():
+    """One that was answered before would take topics for gone, and its group's protocol for switched off."""
+    world = BrokerProcesses(brokers=(3,))
+    world.until_serving()
+    process = world.start(2)
+    process.source.is_stuck = True
+    world.advance(1.0)
+    (listener,) = process.broker.listeners
+    runtime = world.processes[3].runtime
+    client = Peer(runtime, listener.host, listener.port, client_id="c", limits=Limits(request_timeout_ms=60_000))
+    answers = []
+    client.send(messages.MetadataRequest(topics=None), answers.append)
+    world.advance(10.0)
+    assert answers == []
+    process.source.is_stuck = False
+    world.until_serving()
+    world.until(lambda: answers)
+    assert 3 in {each.node_id for each in answers[0].brokers}
+    client.close()
+    world.close()
 
 
 def test_a_broker_is_unfenced_only_when_it_has_read_its_registration():
