@@ -155,6 +155,8 @@ class Load:
     def close(self) -> None:
         """Kill the clients that are processes."""
         self.clients.close()
+        for writer in self.writers:
+            writer.kill()
 
     def errors(self) -> list[str]:
         """What the writers gave up. Transactional clients may have to begin anew: `summary` says how often they did."""

@@ -40,6 +40,10 @@ class Writer(abc.ABC):
     def stop(self) -> None:
         """Stop sending, and wait for what has no answer yet."""
 
+    def kill(self) -> None:
+        """End a writer that was not stopped; threads end with the process."""
+        self.errors.append("killed")
+
     def acknowledge(self, record: Sent, offset: int | None) -> None:
         """Clients tell no offset, or a negative one, of a record that the broker had already when it came again."""
         known = None if offset is None or offset < 0 else offset
@@ -168,6 +172,10 @@ class JavaWriter(Writer):
                 self.history.send(record)
             else:
                 self.acknowledge(record, *offset)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def stop(self) -> None:
         assert self._process.stdin is not None
