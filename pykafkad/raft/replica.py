@@ -2,7 +2,7 @@
 
 A pure state machine. `step(event, now)` returns effects. A promise to others, such as a vote, always follows the
 `Persist` of `quorum-state` that it depends on. The rules are those of Kafka's raft module (`KafkaRaftClient`,
-`QuorumState` of 4.3), but for five:
+`QuorumState` of 4.3), but for six:
 
 * A leader counts its own records only when they are on disk, as it counts those of the others.
 * A replica that asks voters for the leader, and learns nothing new, backs off before it asks again.
@@ -11,7 +11,9 @@ A pure state machine. `step(event, now)` returns effects. A promise to others, s
   Kafka two voters, of which the leader has appended its own removal and is gone, never elect anybody: the other needs
   the vote of one with a longer log.
 * A leader that is no voter any more resigns as soon as that is committed. In Kafka it stays if the request to remove it
-  has timed out before."""
+  has timed out before.
+* A voter that starts again, and knows who leads the epoch, follows. In Kafka it is a candidate again if it has voted
+  for itself in that epoch. As the only voter that is left by then it leads the epoch at once, as the second one."""
 
 from __future__ import annotations
 
@@ -189,10 +191,12 @@ class RaftReplica:
             # Records that were lost with the power could have others with the same offset and epoch in their place:
             # a leader never continues its epoch after a restart.
             self.role = Resigned(self.election_deadline(now), self.other_voter_ids(), [])
+        elif self.leader_id != NOBODY:
+            # Also where this node has voted for itself: the voters may be fewer than those that elected the leader, and
+            # its vote alone their majority.
+            self.role = Follower(self.leader_id, now + self.timeouts.fetch)
         elif self.voted_id == self.node_id and self.may_lead:
             self.role = Candidate(self.election_deadline(now), self._own_vote())
-        elif self.leader_id != NOBODY:
-            self.role = Follower(self.leader_id, now + self.timeouts.fetch)
         else:
             self.role = Unattached(self.election_deadline(now))
         self._persist()

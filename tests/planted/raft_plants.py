@@ -311,6 +311,13 @@ FOUND_BY_SEEDS = (
 PLANTS = (
     *FOUND_BY_SEEDS,
     Plant(
+        "a voter that knows the leader is a candidate of its epoch again after a restart",
+        "raft/replica.py",
+        "elif self.leader_id != NOBODY:",
+        "elif self.leader_id != NOBODY and self.voted_id != self.node_id:",
+        ELECTIONS,
+    ),
+    Plant(
         "a follower whose leader is alive grants pre-votes",
         "raft/requests.py",
         "return is_up_to_date and not (state == states.FOLLOWER and replica.role.has_fetched)",

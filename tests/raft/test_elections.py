@@ -6,7 +6,7 @@ from pykafkad.metadata.quorum import format_state, parse_state
 from pykafkad.raft import events, forms
 from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
-from tests.raft.member import Member, directory, fetch_request, vote_request
+from tests.raft.member import Member, directory, fetch_request, vote_request, voter_records
 from tests.rows import in_turn
 
 
@@ -189,6 +189,7 @@ def test_a_leader_does_not_continue_its_epoch_after_a_restart():
     (
         (format_state(3, -1, 1, directory(1)), ("candidate", 3)),
         (format_state(3, 2, -1, ZERO), ("follower", 3)),
+        (format_state(3, 2, 1, directory(1)), ("follower", 3)),
         (format_state(3, -1, 2, directory(2)), ("unattached", 3)),
         (format_state(1, 2, -1, ZERO), ("unattached", 2)),
         (None, ("unattached", 2)),
@@ -198,3 +199,18 @@ def test_a_start(state, expected):
     """From what is in quorum-state, unless the log is of a higher epoch."""
     member = Member(state_file=state, log=(0, 2, [(2, 0)]))
     assert (member.state, member.epoch) == expected
+
+
+def test_the_last_voter_does_not_lead_the_epoch_that_another_has_led():
+    """Node 1 has lost the election of an epoch. Its leader removes node 3, and then itself, and both start again: an
+    epoch that node 1 leads is the next one."""
+    log = (0, 6, [(3, 0)])
+    removals = [(4, voter_records([1, 2])[1]), (5, voter_records([1])[1])]
+    state = format_state(3, 2, 1, directory(1))
+    member = Member(state_file=state, log=log, formatted=True, control_records=removals)
+    assert (member.state, member.epoch, member.leader_id) == ("leader", 4, 1)
+    (persisted,) = member.of(Persist)
+    assert parse_state(persisted.value) == (4, 1, -1, ZERO)
+    state = format_state(3, 2, -1, ZERO)
+    other = Member(node_id=2, state_file=state, log=log, formatted=True, control_records=removals)
+    assert (other.state, other.epoch) == ("resigned", 3)
