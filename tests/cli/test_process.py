@@ -251,14 +251,6 @@ def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processe
         (("--brokers", "three"), "--brokers three: must be a number"),
         (("--brokers", "0"), "--brokers 0: must be from 1 to 100"),
         (("--rack", "a"), "--rack a: there is one broker"),
-        (
-            ("--brokers", "2", "--controllers", "3", "--user", "alice:secret"),
-            "reach each other by a PLAINTEXT listener, and there is none",
-        ),
-        (
-            ("--brokers", "2", "--controllers", "3", "--acl", "alice read topic orders"),
-            "among super.users, who may do everything",
-        ),
         (("--brokers", "2", "--control", "0"), "no --tenant, --control, --registry and --trace yet"),
     ],
 )

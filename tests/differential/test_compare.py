@@ -19,7 +19,7 @@ from pykafkad.wire.batch import build_batch
 
 LONG = 30
 VERSIONS = {"Produce": 13, "Fetch": 17, "Metadata": 12, "InitProducerId": 3, "JoinGroup": 5, "SyncGroup": 3,
-            "Heartbeat": 3, "EndTxn": 3, "AddPartitionsToTxn": 3}  # fmt: skip
+            "Heartbeat": 3, "EndTxn": 3, "AddPartitionsToTxn": 3, "CreateTopics": 7}  # fmt: skip
 
 
 class Client(WireClient):

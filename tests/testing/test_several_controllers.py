@@ -184,7 +184,7 @@ def test_what_cannot_be():
             two.stop_controller(7)
         with pytest.raises(RuntimeError, match="controller 3000 is serving, not down or killed"):
             two.start_controller(3000)
-        with pytest.raises(Refused, match="no snapshots of their data yet"):
+        with pytest.raises(Refused, match="this broker has no snapshots of its data"):
             two.save("state")
     with Broker(brokers=2) as one:
         assert one.active_controller == 3000
