@@ -50,7 +50,7 @@ def nominee(replica: RaftReplica, now: float) -> bool:
         replica.become_prospective(now)
         return True
     replica.deadline = role.deadline
-    if not replica.has_lost(role):
+    if not replica.has_lost(role) and replica.is_log_synced():
         for voter in replica.voters:
             if voter.id not in role.granted and voter.id not in role.rejected:
                 _ask_for_vote(replica, voter, is_prospective, now)
@@ -96,7 +96,7 @@ def follower(replica: RaftReplica, now: float) -> bool:
         return False
     if role.change_at > now:
         replica.deadline = min(replica.deadline, role.change_at)
-    if replica.may_fetch():
+    if replica.is_log_synced():
         if replica.connections.has_failed(role.leader_id, now):
             replica.connections.give_up(role.leader_id, now)
             replica.deadline = min(replica.deadline, _fetch_from_any(replica, now))
@@ -168,7 +168,7 @@ def _fetch_from_any(replica: RaftReplica, now: float) -> float:
     """Ask one node or the other for records: whoever is not the leader says who is. When to ask again."""
     free_at = replica.connections.free_at(now)
     peers = replica.peers()
-    if not peers or not replica.may_fetch():
+    if not peers or not replica.is_log_synced():
         return NEVER
     if free_at > now:
         return free_at

@@ -408,8 +408,9 @@ class RaftReplica:
         """Whether a listener of the name of this node's first one is among these: it is the one of the quorum."""
         return not self.endpoints or self.endpoints[0].name in {each.name for each in endpoints}
 
-    def may_fetch(self) -> bool:
-        """Whoever leads takes a fetch for a statement that everything before its offset is on disk here."""
+    def is_log_synced(self) -> bool:
+        """Leaders take a fetch, and voters take a request for a vote, as a statement that everything before its offset
+        is on disk here. A vote for records that are lost would elect a leader without what is committed."""
         return self.log.synced_offset == self.log.end_offset
 
     def is_voter_key(self, node_id: int, directory_id: bytes) -> bool:

@@ -6,7 +6,7 @@ from pykafkad.metadata.quorum import format_state, parse_state
 from pykafkad.raft import events, forms
 from pykafkad.uuids import ZERO
 from pykafkad.wire import messages
-from tests.raft.member import Member, directory, fetch_request, vote_request, voter_records
+from tests.raft.member import Member, batch, directory, fetch_request, vote_request, voter_records
 from tests.rows import in_turn
 
 
@@ -50,6 +50,19 @@ def test_a_voter_asks_for_pre_votes_before_it_begins_an_epoch():
     assert [each.voter_id for each in control.records[0].value.granting_voters] == [1, 3]
     begun = [each.peer for each in member.sent if type(each.request) is messages.BeginQuorumEpochRequest]
     assert begun == [2, 3]
+
+
+def test_a_voter_asks_for_votes_when_its_records_are_on_disk():
+    """It would be elected for records that it can still lose, and which may be committed."""
+    member = Member().follow()
+    response = forms.fetch_response(0, 2, 1, 0)
+    response.responses[0].partitions[0].records = batch(0, 1, 2)
+    member.answer(2, response)
+    member.wait_for("prospective")
+    assert not any(type(each.request) is messages.VoteRequest for each in member.sent)
+    member.sync()
+    asked = [each for each in member.sent if type(each.request) is messages.VoteRequest]
+    assert [(each.peer, forms.only_partition(each.request).last_offset) for each in asked] == [(2, 2), (3, 2)]
 
 
 def test_a_lost_pre_vote_ends_at_once_and_a_lost_vote_with_its_timeout():
