@@ -39,7 +39,7 @@ def test_another_controller_takes_over(broker):
     assert len({third, second}) == 2
     broker.start_controller(second)
     broker.stop_controller(third)
-    assert broker.wait_for_controller(other_than=third) in (first, second)
+    assert broker.wait_for_controller(other_than=third) != third
     assert broker.topics() == {"orders": 3, "more": 2, "even-more": 2}
     assert len(broker.records("orders")) == 3
 
