@@ -5,9 +5,10 @@ connection on which it heard a broker's heartbeats tries to connect to that brok
 broker is gone, and is fenced at once. With Kafka that takes `broker.session.timeout.ms`; so it does here for whatever
 else may have happened, such as a network that is cut or a machine without power, where nobody refuses anything.
 
-A refusal says something only where the controller reached the broker before: it tries at the first heartbeat, too. An
-address that is meant for clients elsewhere is never reached, and no refusal there counts. A broker that is fenced by
-mistake is unfenced by its next heartbeat."""
+A refusal says something only at the address at which the controller reached the broker before: it tries at the first
+heartbeat, too. An address that is meant for clients elsewhere is never reached, and no refusal there counts. Nor does a
+single one, as of a proxy that begins anew: the controller looks twice. A broker that has sent a heartbeat meanwhile
+lives; one that is fenced by mistake is unfenced by its next heartbeat."""
 
 from __future__ import annotations
 
@@ -19,52 +20,98 @@ from pykafkad.metadata import events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from socket import socket
+    from typing import Any
 
+    from pykafkad.handlers.context import Connection, ReplyToken
     from pykafkad.metadata.brokers import Endpoint
     from pykafkad.server.controller_node import ControllerNode
-    from pykafkad.wire.messages import BrokerHeartbeatRequest
+    from pykafkad.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
     Life = tuple[int, int]
+    Address = tuple[str, int]
 
 LOOK_SECONDS = (0.005, 0.05, 0.5)
 """The times of the attempts: the listener of a process that ends may go after its connections."""
 
-_FIRST = -1
-"""The attempt at the first heartbeat."""
+AGAIN_SECONDS = 0.05
+"""The time from a refusal to the look that confirms it."""
 
 _WRITE = 0x4
 """EPOLLOUT: an attempt to connect is over."""
 
 
+class _Known:
+    """A broker in one life: where a connection to it was made, if one was, and the looks since its own ended."""
+
+    __slots__ = ("address", "attempt", "life", "was_refused")
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.address: Address | None = None
+        self.attempt = 0
+        self.was_refused = False
+
+
+class _Heartbeat:
+    """The token of a heartbeat: it counts when the controller has accepted it."""
+
+    __slots__ = ("_connection", "_presence", "_request", "request_token")
+
+    def __init__(
+        self, presence: BrokerPresence, connection: Connection, request: BrokerHeartbeatRequest, token: ReplyToken
+    ) -> None:
+        self._presence = presence
+        self._connection = connection
+        self._request = request
+        self.request_token = token
+
+    def deliver(self, answer: BrokerHeartbeatResponse) -> None:
+        """The controller's answer."""
+        self._presence.answered(self._connection, self._request, answer.error_code)
+        self._presence.replies.reply(self.request_token, answer)
+
+
 class BrokerPresence:
     """The connections of one controller on which brokers send heartbeats, by (broker id, broker epoch)."""
 
-    __slots__ = ("_connecting", "_heard", "_is_closed", "_node", "_reached")
+    __slots__ = ("_connecting", "_heard", "_is_closed", "_known", "_node", "replies")
 
     def __init__(self, node: ControllerNode) -> None:
         self._node = node
+        self.replies = node.runtime.replies
         self._heard: dict[object, Life] = {}
         self._connecting: dict[Life, socket] = {}
         self._is_closed = False
-        # By broker id the life, and whether a connection to it was made.
-        self._reached: dict[int, tuple[Life, bool]] = {}
+        # By broker id.
+        self._known: dict[int, _Known] = {}
 
     def __len__(self) -> int:
         return len(self._heard)
 
-    def heard(self, connection: object, request: BrokerHeartbeatRequest) -> None:
-        """A broker has sent a heartbeat."""
+    def token(self, connection: Connection, request: BrokerHeartbeatRequest, token: Any) -> object:
+        """What stands for the heartbeat with that token until the controller answers it."""
+        return _Heartbeat(self, connection, request, token)
+
+    def answered(self, connection: Connection, request: BrokerHeartbeatRequest, code: int) -> None:
+        """The controller has decided on a heartbeat."""
+        is_there = self._node.runtime.reactor.connection(connection.id) is connection
+        if code or not is_there or self._is_closed:
+            return
         life = self._heard[connection] = request.broker_id, request.broker_epoch
-        known = self._reached.get(life[0])
-        if (known is None or known[0] != life) and self._endpoint(life) is not None:
-            self._reached[life[0]] = life, False
-            self._node.runtime.timers.set((self, (life, _FIRST)), self._node.runtime.now)
+        known = self._known.get(life[0])
+        if (known is None or known.life != life) and self._endpoint(life) is not None:
+            self._known[life[0]] = _Known(life)
+            self._look(life, 0.0)
 
     def lost(self, connection: object) -> None:
         """A connection has ended."""
         life = self._heard.pop(connection, None)
-        if life is not None and life not in self._heard.values() and self._reached.get(life[0]) == (life, True):
-            self._look_later(life, 0)
+        if life is None or life in self._heard.values():
+            return
+        known = self._known.get(life[0])
+        if known is not None and known.life == life and known.address is not None:
+            known.attempt, known.was_refused = 0, False
+            self._look(life, LOOK_SECONDS[0])
 
     def close(self) -> None:
         """Nobody is looked at any more."""
@@ -73,10 +120,10 @@ class BrokerPresence:
         for life in list(self._connecting):
             self._take(life).close()
 
-    def _look_later(self, life: Life, attempt: int) -> None:
-        if attempt < len(LOOK_SECONDS):
-            runtime = self._node.runtime
-            runtime.timers.set((self, (life, attempt)), runtime.now + LOOK_SECONDS[attempt])
+    def _look(self, life: Life, seconds: float) -> None:
+        """Look after that time, in the place of any earlier one."""
+        runtime = self._node.runtime
+        runtime.timers.set((self, life), runtime.now + seconds)
 
     def _endpoint(self, life: Life) -> Endpoint | None:
         """Where other brokers reach the broker in this life; None if that is over, as far as is known."""
@@ -86,52 +133,65 @@ class BrokerPresence:
         name = self._node.settings.inter_broker_listener_name
         return broker.endpoints.get(name or "") or next(iter(broker.endpoints.values()), None)
 
-    def fired(self, key: tuple[Life, int]) -> None:
+    def fired(self, life: Life) -> None:
         """It is time to look."""
-        life, attempt = key
-        endpoint = self._endpoint(life)
-        if endpoint is None or life in self._connecting or self._is_closed:
+        known, endpoint = self._known.get(life[0]), self._endpoint(life)
+        if known is None or known.life != life or endpoint is None or life in self._connecting or self._is_closed:
+            return
+        if known.address is not None:
+            if life not in self._heard.values():
+                self._connect(known, known.address)
             return
         addresses = self._node.runtime.reactor.network.addresses
         self._node.runtime.offload.submit(
-            partial(addresses, endpoint.host, endpoint.port), partial(self._resolved, life, attempt, endpoint)
+            partial(addresses, endpoint.host, endpoint.port), partial(self._resolved, known, endpoint)
         )
 
-    def _resolved(self, life: Life, attempt: int, endpoint: Endpoint, addresses: object) -> None:
-        if not isinstance(addresses, list) or not addresses or life in self._connecting or self._is_closed:
+    def _resolved(self, known: _Known, endpoint: Endpoint, addresses: object) -> None:
+        if not isinstance(addresses, list) or not addresses or known.life in self._connecting or self._is_closed:
             # A node that ends does not begin what nobody would close.
             return
+        self._connect(known, ("127.0.0.1" if endpoint.host == "localhost" else addresses[0], endpoint.port))
+
+    def _connect(self, known: _Known, address: Address) -> None:
         reactor = self._node.runtime.reactor
-        host = "127.0.0.1" if endpoint.host == "localhost" else addresses[0]
         try:
-            connecting = reactor.network.connect(host, endpoint.port)
+            connecting = reactor.network.connect(*address)
         except OSError as error:
-            self._answered(life, attempt, error.errno or 0)
+            self._looked(known, address, error.errno or errno.EIO)
             return
         try:
-            reactor.watch(connecting.fileno(), lambda now: self._ended(life, attempt), _WRITE)
+            reactor.watch(connecting.fileno(), lambda now: self._ended(known, address), _WRITE)
         except OSError:
             # Without a descriptor to spare the session's time decides.
             connecting.close()
             return
-        self._connecting[life] = connecting
+        self._connecting[known.life] = connecting
 
     def _take(self, life: Life) -> socket:
         connecting = self._connecting.pop(life)
         self._node.runtime.reactor.unwatch(connecting.fileno())
         return connecting
 
-    def _ended(self, life: Life, attempt: int) -> None:
-        connecting = self._take(life)
+    def _ended(self, known: _Known, address: Address) -> None:
+        connecting = self._take(known.life)
         code = self._node.runtime.reactor.network.connect_error(connecting)
         connecting.close()
-        self._answered(life, attempt, code)
+        self._looked(known, address, code)
 
-    def _answered(self, life: Life, attempt: int, code: int) -> None:
-        node = self._node
-        if attempt == _FIRST:
-            self._reached[life[0]] = life, not code
+    def _looked(self, known: _Known, address: Address, code: int) -> None:
+        if known.address is None:
+            known.address = None if code else address
+        elif known.life in self._heard.values():
+            # It has connected anew, and lives.
+            return
         elif code != errno.ECONNREFUSED:
-            self._look_later(life, attempt + 1)
+            known.was_refused = False
+            known.attempt += 1
+            if known.attempt < len(LOOK_SECONDS):
+                self._look(known.life, LOOK_SECONDS[known.attempt])
+        elif not known.was_refused:
+            known.was_refused = True
+            self._look(known.life, AGAIN_SECONDS)
         else:
-            node.submit(events.BrokerGone(*life))
+            self._node.submit(events.BrokerGone(*known.life))

@@ -161,7 +161,7 @@ class ControllerNode(RuntimeNode):
                 from pykafkad.server.broker_presence import BrokerPresence
 
                 self._presence = BrokerPresence(self)
-            self._presence.heard(context.connection, message)
+            request.token = self._presence.token(context.connection, message, request.token)
         return self.submit(request)
 
     def stop_listening(self) -> None:

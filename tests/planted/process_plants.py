@@ -113,8 +113,8 @@ PLANTS = (
     Plant(
         "a refusal counts where the broker was never reached",
         "server/broker_presence.py",
-        "self._reached[life[0]] = life, not code",
-        "self._reached[life[0]] = life, True",
+        "known.address = None if code else address",
+        "known.address = address",
         PRESENCE,
     ),
     Plant(
@@ -122,6 +122,20 @@ PLANTS = (
         "server/broker_presence.py",
         "elif code != errno.ECONNREFUSED:",
         "elif False:",
+        PRESENCE,
+    ),
+    Plant(
+        "a broker is gone at the first refusal",
+        "server/broker_presence.py",
+        "elif not known.was_refused:",
+        "elif False:",
+        PRESENCE,
+    ),
+    Plant(
+        "a heartbeat that the controller refused counts",
+        "server/broker_presence.py",
+        "if code or not is_there or self._is_closed:",
+        "if not is_there or self._is_closed:",
         PRESENCE,
     ),
     Plant(

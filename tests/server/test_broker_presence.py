@@ -1,11 +1,14 @@
 """Brokers whose processes end: the controller hears of it from the system that refuses connections to them."""
 
 import errno
+from types import SimpleNamespace
 
 import pytest
 
-from pykafkad.server.broker_presence import LOOK_SECONDS
-from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses
+from pykafkad import errors
+from pykafkad.server.broker_presence import AGAIN_SECONDS, LOOK_SECONDS
+from pykafkad.wire import messages
+from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses, Client
 from tests.simulation.network import Link
 
 
@@ -25,6 +28,16 @@ def registered(world, node_id):
 
 def leader(world, name, index=0):
     return world.controller.image.topics[name].partitions[index].leader
+
+
+def stays(world, node_id, seconds):
+    """Whether a broker is never fenced for so long; a heartbeat would soon undo it."""
+    until = world.clock.now() + seconds
+    while world.clock.now() < until:
+        world.advance(0.01)
+        if registered(world, node_id).fenced:
+            return False
+    return True
 
 
 def test_others_lead_soon_after_a_broker_was_killed(world):
@@ -47,8 +60,81 @@ def test_a_listener_that_goes_after_the_connections_is_looked_at_again(world):
     world.advance(LOOK_SECONDS[0] + 0.01)
     assert not registered(world, 2).fenced
     del network.listeners["broker2", 9092]
-    world.advance(sum(LOOK_SECONDS))
+    world.advance(sum(LOOK_SECONDS) + AGAIN_SECONDS)
     assert registered(world, 2).fenced
+
+
+def test_a_broker_that_is_heard_again_is_not_looked_at(world):
+    """As behind a proxy that is away for longer: it has sent a heartbeat on another connection."""
+    network = world.controller.runtime.reactor.network
+    network.connect = lambda *address: pytest.fail(f"it is looked for at {address}")
+    world.network.reset("broker2", CONTROLLER)
+    world.turn()
+    presence = world.controller._presence
+    presence._heard[object()] = presence._known[2].life
+    assert stays(world, 2, 1.0)
+
+
+def test_a_refusal_that_comes_after_the_next_heartbeat_says_nothing(world):
+    """It was on its way when the heartbeat came."""
+    for ends in (("broker2", CONTROLLER), (CONTROLLER, "broker2")):
+        world.network.set_link(*ends, Link(delay=0.02))
+    world.network.reset("broker2", CONTROLLER)
+    listener = world.network.listeners.pop(("broker2", 9092))
+    assert stays(world, 2, LOOK_SECONDS[0] + 2 * 0.02 + AGAIN_SECONDS)
+    presence = world.controller._presence
+    assert presence._known[2].was_refused and presence._connecting
+    presence._heard[object()] = presence._known[2].life
+    assert stays(world, 2, 1.0)
+    world.network.listeners["broker2", 9092] = listener
+
+
+def test_refusals_with_an_answer_between_them_are_not_enough(world):
+    """As of a proxy that begins anew: at the second look the broker is there."""
+    world.network.reset("broker2", CONTROLLER)
+    place = "broker2", 9092
+    listener = world.network.listeners.pop(place)
+    world.advance(LOOK_SECONDS[0] + 0.01)
+    world.network.listeners[place] = listener
+    assert stays(world, 2, AGAIN_SECONDS)
+    del world.network.listeners[place]
+    assert stays(world, 2, LOOK_SECONDS[1])
+    world.network.listeners[place] = listener
+    assert stays(world, 2, 1.0)
+
+
+def test_only_the_address_that_was_reached_counts(world):
+    """A name that means another machine by now says nothing of the broker."""
+    network = world.controller.runtime.reactor.network
+    network.addresses = lambda host, port: ["elsewhere"]
+    world.network.reset("broker2", CONTROLLER)
+    assert stays(world, 2, 1.0)
+    world.kill(2)
+    assert not stays(world, 2, 0.2)
+
+
+def test_a_heartbeat_whose_connection_has_ended_meanwhile_is_not_kept(world):
+    """Nobody would tell of the end of the connection again."""
+    presence = world.controller._presence
+    before = len(presence)
+    request = messages.BrokerHeartbeatRequest(broker_id=2, broker_epoch=registered(world, 2).epoch)
+    presence.answered(SimpleNamespace(id=-1), request, 0)
+    assert len(presence) == before
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_only_heartbeats_that_the_controller_accepts_count(world, is_allowed):
+    """Not those of somebody else in the broker's name, and not those of an earlier life."""
+    presence, controller = world.controller._presence, world.controller
+    before = len(presence)
+    broker = registered(world, 2)
+    stranger = Client(world, SimpleNamespace(broker=None, controller=controller), controller.listeners[0])
+    controller.services.authorizer = SimpleNamespace(authorize=lambda *_: is_allowed)
+    request = messages.BrokerHeartbeatRequest(broker_id=2, broker_epoch=broker.epoch - is_allowed)
+    code = stranger.ask(request, 1).error_code
+    controller.services.authorizer = None
+    assert code == (errors.STALE_BROKER_EPOCH if is_allowed else errors.CLUSTER_AUTHORIZATION_FAILED)
+    assert len(presence) == before
 
 
 def test_a_broker_that_lost_a_connection_is_left_alone(world):
@@ -79,8 +165,7 @@ def test_a_refusal_at_an_address_that_was_never_reached_says_nothing():
     listener = world.network.listeners.pop(("broker2", 9092))
     world.until_serving()
     world.network.reset("broker2", CONTROLLER)
-    world.advance(sum(LOOK_SECONDS) + 0.1)
-    assert not registered(world, 2).fenced
+    assert stays(world, 2, sum(LOOK_SECONDS) + 0.1)
     world.network.listeners["broker2", 9092] = listener
     world.close()
 
