@@ -22,7 +22,7 @@ PAUSE_SECONDS = 0.3
 SETTLED_SECONDS = 10
 """How late brokers may know of a move that the controller has ended."""
 ROUNDS = 5
-"""How often a drain looks again for replicas that came meanwhile."""
+"""How often a drain moves what came meanwhile."""
 CORDONED = "cordoned.log.dirs"
 _PREFERRED, _UNCLEAN = 0, 1
 
@@ -214,25 +214,30 @@ def wait(
                 return
             settled_until = settled_until or monotonic() + SETTLED_SECONDS
             if monotonic() >= settled_until:
-                (topic, index), replicas = next(iter(others.items()))
-                raise Failure(
-                    f"{topic}-{index} has the replicas {replicas}, not {wanted[topic, index]}: its move was changed"
-                )
+                raise Failure(_not_settled(*next(iter(others.items())), wanted))
         sleep(PAUSE_SECONDS)
 
 
-def _elsewhere(admin: Any, wanted: Mapping[Place, list[int]]) -> dict[Place, list[int]]:
+def _not_settled(place: Place, replicas: list[int] | None, wanted: Mapping[Place, list[int]]) -> str:
+    name = f"{place[0]}-{place[1]}"
+    if replicas is None:
+        return f"{name} may have moved, but brokers do not tell its replicas: they cannot be asked, or it was deleted"
+    return f"{name} has the replicas {replicas}, not {wanted[place]}: its move was changed"
+
+
+def _elsewhere(admin: Any, wanted: Mapping[Place, list[int]]) -> dict[Place, list[int] | None]:
     """The partitions that have other replicas than wanted, as any of the brokers knows them: whoever asks next may ask
-    another one, and one that is late tells of replicas that are gone."""
+    another one, and one that is late tells of replicas that are gone. None where a broker does not know the partition,
+    or no broker can be asked."""
     if not wanted:
         return {}
     known = cluster_state.replicas_by_broker(admin, sorted({topic for topic, _ in wanted}))
-    return {
-        place: replicas
-        for found in known.values()
-        for place, replicas in found.items()
-        if place in wanted and replicas != wanted[place]
-    }
+    found: dict[Place, list[int] | None] = {}
+    for place, replicas in wanted.items():
+        for each in known.values() or ({},):
+            if each.get(place) != replicas:
+                found[place] = each.get(place)
+    return found
 
 
 def _progress(sentence: str) -> None:
@@ -288,10 +293,10 @@ def _elect(admin: Any, places: Iterable[Place], *, is_unclean: bool = False) -> 
 def drain(options: argparse.Namespace) -> int:
     """Moves everything off some brokers, one after the other."""
     leaving: list[int] = list(dict.fromkeys(options.brokers))
-    moved: dict[Place, list[int]] = {}
     with client.admin(options) as admin:
-        for number in leaving:
-            moved.update(_drain(admin, options, number, leaving))
+        partitions = cluster_state.partitions(admin.describe_topics())
+        _check(cluster_state.brokers(admin.describe_cluster(), partitions), leaving)
+        moved = _planned(admin, leaving) if options.dry_run else _drain(admin, options, leaving)
     rows = [(*place, replicas) for place, replicas in sorted(moved.items())]
     print_table(("topic", "partition", "replicas"), rows, as_json=options.json)
     if not options.dry_run:
@@ -300,36 +305,61 @@ def drain(options: argparse.Namespace) -> int:
     return 0
 
 
-def _drain(admin: Any, options: argparse.Namespace, number: int, leaving: list[int]) -> dict[Place, list[int]]:
-    """Moves everything off one broker; what has moved. Others that are `leaving` take nothing."""
+def _planned(admin: Any, leaving: Collection[int]) -> dict[Place, list[int]]:
+    """The replicas that partitions would have when the brokers are drained one after the other."""
+    planned: dict[Place, list[int]] = {}
+    for number in leaving:
+        plan, _ = _plan(admin, number, leaving, planned)
+        _tell_remarks(plan)
+        planned.update(plan.replicas)
+    return planned
+
+
+def _drain(admin: Any, options: argparse.Namespace, leaving: Collection[int]) -> dict[Place, list[int]]:
+    """Moves everything off the brokers that are `leaving`; what has moved. None of them takes what another one had, but
+    new topics may come to one while others are drained: it is over when all of them are empty."""
     moved: dict[Place, list[int]] = {}
-    plan, broker = _plan(admin, number, leaving)
+    left = list(leaving)
+    for turn in range(ROUNDS):
+        for number in left:
+            plan, is_active = _plan(admin, number, leaving)
+            if not turn:
+                _tell_remarks(plan)
+                if is_active and (reason := _cordon(admin, number)):
+                    _progress(f"broker {number} can still get new replicas meanwhile: {reason}")
+            _drain_once(admin, options, plan)
+            moved.update(plan.replicas)
+        left = [number for number in leaving if _has_replicas(_plan(admin, number, leaving)[0])]
+        if not left:
+            return moved
+    raise Failure(f"broker {left[0]} gets new replicas as fast as they leave; drain it once more")
+
+
+def _has_replicas(plan: drain_plan.Plan) -> bool:
+    return bool(plan.replicas or plan.leaving)
+
+
+def _tell_remarks(plan: drain_plan.Plan) -> None:
     for sentence in plan.remarks:
         _progress(sentence)
-    if options.dry_run:
-        return plan.replicas  # type: ignore[no-any-return]
-    if broker.state == cluster_state.ACTIVE and (reason := _cordon(admin, number)):
-        _progress(f"broker {number} can still get new replicas meanwhile: {reason}")
-    for _ in range(ROUNDS):
-        _drain_once(admin, options, plan)
-        moved.update(plan.replicas)
-        plan, _ = _plan(admin, number, leaving)
-        if not plan.replicas and not plan.leaving:
-            return moved
-    raise Failure(f"broker {number} gets new replicas as fast as they leave; drain it once more")
 
 
-def _plan(admin: Any, broker: int, leaving: Collection[int]) -> tuple[drain_plan.Plan, Broker]:
-    """Raises Failure when the broker's replicas can't go anywhere."""
+def _plan(
+    admin: Any, broker: int, leaving: Collection[int], planned: Mapping[Place, list[int]] | None = None
+) -> tuple[drain_plan.Plan, bool]:
+    """The plan for one broker, where partitions have the replicas that are `planned`; and whether it is active. Raises
+    Failure when the broker's replicas can't go anywhere."""
     cluster = admin.describe_cluster()
-    partitions = cluster_state.partitions(admin.describe_topics())
+    partitions, moves = drain_plan.applied(
+        cluster_state.partitions(admin.describe_topics()), cluster_state.moves(admin), planned or {}
+    )
     known = cluster_state.brokers(cluster, partitions)
-    _check(known, leaving)
     taking_nothing = {*_cordoned(admin, known), *leaving}
-    plan = drain_plan.plan(broker, known, partitions, cluster_state.moves(admin), taking_nothing)
+    plan = drain_plan.plan(broker, known, partitions, moves, taking_nothing)
     if plan.obstacles:
         raise Failure(f"broker {broker} cannot be drained: {'; '.join(plan.obstacles)}")
-    return plan, known[broker]
+    # One that only partitions named is no longer known when they have left it.
+    return plan, broker in known and known[broker].state == cluster_state.ACTIVE
 
 
 def _drain_once(admin: Any, options: argparse.Namespace, plan: drain_plan.Plan) -> None:

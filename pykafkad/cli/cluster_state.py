@@ -150,7 +150,7 @@ def end_offsets(admin: Any, known: dict[int, Broker], wanted: Iterable[Partition
 
 def replicas_by_broker(admin: Any, topics: Collection[str]) -> dict[int, dict[Place, list[int]]]:
     """Node id to the replicas of the topics' partitions, as that broker knows them: each may be late by itself. A
-    broker that cannot be asked is left out."""
+    broker that cannot be asked is left out, and so are a broker's topics with an error."""
     import kafka.errors
     from kafka.protocol.metadata import MetadataRequest
 
@@ -167,6 +167,7 @@ def replicas_by_broker(admin: Any, topics: Collection[str]) -> dict[int, dict[Pl
         found[each.id] = {
             (topic.name, row.partition_index): list(row.replica_nodes)
             for topic in answer.topics
+            if not topic.error_code
             for row in topic.partitions
         }
     return found

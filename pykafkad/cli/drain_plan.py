@@ -47,6 +47,18 @@ def plan(
     return Plan(made.replicas, made.leaving, made.obstacles(), made.remarks())
 
 
+def applied(
+    partitions: Iterable[Partition], moves: Mapping[Place, Move], planned: Mapping[Place, list[int]]
+) -> tuple[list[Partition], dict[Place, Move]]:
+    """The partitions, and the moves that are still under way, when what is planned is done: its replicas are in
+    sync."""
+    after = []
+    for each in partitions:
+        replicas = planned.get((each.topic, each.index))
+        after.append(each if replicas is None else each._replace(replicas=replicas, in_sync=replicas))
+    return after, {place: move for place, move in moves.items() if place not in planned}
+
+
 def _target(partition: Partition, moves: Mapping[Place, Move]) -> list[int]:
     """The replicas that a partition has when what is under way is done."""
     move = moves.get((partition.topic, partition.index))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -269,6 +270,15 @@ def test_a_move_that_somebody_else_ended_is_an_error(monkeypatch: pytest.MonkeyP
         cluster_moves.wait(Admin(moves=False), {("t", 0): [2]}, 60)
 
 
+@pytest.mark.parametrize("known", [{}, {1: {}}, {1: {("t", 0): [2]}, 2: {}}])
+def test_a_move_of_which_brokers_tell_nothing_is_not_done(known: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether none can be asked, or one of them does not know the partition."""
+    monkeypatch.setattr(cluster_moves, "SETTLED_SECONDS", 0.05)
+    monkeypatch.setattr(cluster_state, "replicas_by_broker", lambda _admin, _topics: known)
+    with pytest.raises(Failure, match="t-0 may have moved, but brokers do not tell its replicas"):
+        cluster_moves.wait(Admin(moves=False), {("t", 0): [2]}, 60)
+
+
 def test_a_wait_ends_when_every_broker_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that is late would tell the next command of replicas that are gone."""
     late = iter([by_broker([2], [2, 1]), by_broker([2], [2, 1]), by_broker([2], [2])])
@@ -283,3 +293,88 @@ def test_a_wait_for_moves_of_others_has_a_limit_too() -> None:
     with pytest.raises(Failure, match=r"1 partition is still moving after 0\.05 s"):
         cluster_moves._wait_for_others(Admin(moves=True), [("t", 0)], 0.05)
     cluster_moves._wait_for_others(Admin(moves=False), [("t", 0)], 60)
+
+
+class Drained:
+    """The cluster of brokers 1 to 4, which are too old to keep new replicas away, and its admin client."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **replicas: list[int]) -> None:
+        """By topic, each of one partition. `come` are topics that somebody creates when a topic moves."""
+        self.replicas = replicas
+        self.come: Callable[[str], dict[str, list[int]]] = lambda topic: {}
+        monkeypatch.setattr(client, "admin", lambda _options: nullcontext(self))
+        monkeypatch.setattr(cluster_moves, "_settings", lambda _admin, _brokers: {})
+        monkeypatch.setattr(cluster_moves, "reassign", self.reassign)
+        monkeypatch.setattr(cluster_state, "replicas_by_broker", lambda *_: {4: self.places()})
+
+    def places(self) -> dict[tuple[str, int], list[int]]:
+        return {(topic, 0): replicas for topic, replicas in self.replicas.items()}
+
+    def describe_cluster(self) -> dict:
+        return {"brokers": [{"broker_id": each, "host": "h", "port": each} for each in (1, 2, 3, 4)]}
+
+    def describe_topics(self) -> list[dict]:
+        def row(replicas: list[int]) -> dict:
+            in_sync = [each for each in replicas if each <= 4]
+            return {"partition_index": 0, "leader_id": in_sync[0], "replica_nodes": replicas, "isr_nodes": in_sync}
+
+        return [{"name": topic, "partitions": [row(replicas)]} for topic, replicas in self.replicas.items()]
+
+    def list_partition_reassignments(self) -> dict:
+        return {}
+
+    def reassign(self, _admin: object, wanted: dict[tuple[str, int], list[int]]) -> dict:
+        for (topic, _), replicas in wanted.items():
+            self.replicas[topic] = replicas
+            self.replicas.update(self.come(topic))
+        return {}
+
+
+def drain(*brokers: int, dry_run: bool = False) -> int:
+    return cluster_moves.drain(
+        argparse.Namespace(brokers=list(brokers), dry_run=dry_run, at_once=50, timeout=60, json=False)
+    )
+
+
+def test_a_broker_that_gets_replicas_while_another_is_drained_is_drained_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only then it can be stopped."""
+    cluster = Drained(monkeypatch, one=[1, 3], two=[2, 3])
+    cluster.come = lambda topic: {"new": [1, 2]} if topic == "two" else {}
+    assert drain(1, 2) == 0
+    assert cluster.replicas == {"one": [3, 4], "two": [3, 4], "new": [3, 4]}
+    shown = capsys.readouterr()
+    assert "new\t0\t" in shown.out
+    assert shown.err.endswith(
+        "broker 1 has no replicas: it can be stopped\nbroker 2 has no replicas: it can be stopped\n"
+    )
+
+
+def test_a_drain_has_a_limit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where replicas come as fast as they leave."""
+    cluster = Drained(monkeypatch, t=[1])
+    cluster.come = lambda topic: {f"{topic}t": [1]}
+    with pytest.raises(Failure, match="broker 1 gets new replicas as fast as they leave; drain it once more"):
+        drain(1, 2)
+    assert len(cluster.replicas) == 1 + cluster_moves.ROUNDS
+    assert "can be stopped" not in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_what_happens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What leaves the second broker has left the first."""
+    cluster = Drained(monkeypatch, a=[1, 2], b=[2, 1], c=[3, 1], d=[4, 2])
+    before = dict(cluster.replicas)
+    assert drain(1, 2, dry_run=True) == 0 and cluster.replicas == before
+    dry = capsys.readouterr().out
+    assert drain(1, 2) == 0
+    assert capsys.readouterr().out == dry
+    assert {each for replicas in cluster.replicas.values() for each in replicas} == {3, 4}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_broker_that_only_partitions_name_is_drained(monkeypatch: pytest.MonkeyPatch, dry_run: bool) -> None:
+    """Afterwards nobody names it."""
+    cluster = Drained(monkeypatch, a=[9, 3], b=[1, 9])
+    assert drain(9, 1, dry_run=dry_run) == 0
+    assert dry_run or all({1, 9}.isdisjoint(replicas) for replicas in cluster.replicas.values())

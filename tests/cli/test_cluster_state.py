@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pykafkad.cli import cluster_state
@@ -89,3 +91,17 @@ def test_a_quorum_that_nobody_leads() -> None:
     voters = [{"replica_id": 3, "log_end_offset": 100}]
     found = cluster_state.quorum(Admin(leader_id=-1, current_voters=voters, observers=[]))
     assert found is not None and [row["lag"] for row in found["members"]] == [None]
+
+
+def test_a_topic_with_an_error_has_no_replicas() -> None:
+    """The broker that answers does not know them."""
+    row = SimpleNamespace(partition_index=0, replica_nodes=[1, 2])
+    topics = [
+        SimpleNamespace(name="known", error_code=0, partitions=[row]),
+        SimpleNamespace(name="unknown", error_code=3, partitions=[row]),
+    ]
+    admin = SimpleNamespace(
+        describe_cluster=lambda: {"brokers": [{"broker_id": 1, "host": "h", "port": 9092}]},
+        _manager=SimpleNamespace(send=None, run=lambda *_: SimpleNamespace(topics=topics)),
+    )
+    assert cluster_state.replicas_by_broker(admin, ["known", "unknown"]) == {1: {("known", 0): [1, 2]}}
