@@ -135,7 +135,8 @@ def scram_user(text: str) -> messages.UserScramCredentialRecord:
 def _component(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"No equals sign found in SCRAM component: {text}")
+        # Kafka's tool shows the component, which may be a part of a password with a comma.
+        raise ConfigError(f"No equals sign found in SCRAM component: {'[hidden]' if text else ''}")
     if len(value) >= 2 and value[0] == value[-1] == '"':
         value = value[1:-1]
     return name, value

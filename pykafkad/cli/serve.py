@@ -237,12 +237,19 @@ def _leave_out_advertised(properties: dict[str, tuple[str, str]], path: str | No
 
 def _listen(texts: list[str], properties: dict[str, tuple[str, str]], protocol: str) -> None:
     """Turns `--listen` into settings, so that DescribeConfigs shows where the broker listens."""
-    from pykafkad.server.listeners import as_settings, parse_address
+    from pykafkad.server.listeners import as_settings, implied_protocols, parse_address
 
     addresses = [parse_address(text, "--listen") for text in texts]
     name = "listener.security.protocol.map"
     security = properties[name][0] if name in properties else config.ROWS[config.BROKER][name].default or ""
-    properties.update((key, (text, "--listen")) for key, text in as_settings(addresses, security, protocol).items())
+    found = {}
+    if properties.get("process.roles", ("", ""))[0].strip() == "broker":
+        # It reaches controllers elsewhere as it does without --listen.
+        implied = implied_protocols({key: text for key, (text, _) in properties.items()})
+        if implied:
+            found[name] = security = ",".join([security, *implied])
+    found |= as_settings(addresses, security, protocol)
+    properties.update((key, (text, "--listen")) for key, text in found.items())
 
 
 def _provide_certificates(options: Options, properties: dict[str, tuple[str, str]]) -> str:

@@ -65,14 +65,17 @@ def ask_for_logins(properties: dict[str, tuple[str, str]], mechanisms: list[str]
     """Have the broker's listeners ask for a login, and offer these mechanisms beside those that the settings name. How
     the names of each listener's settings begin."""
 
+    from pykafkad.server.listeners import implied_protocols
+
     def value(name: str) -> str:
         return properties[name][0] if name in properties else ROWS[BROKER][name].default or ""
 
     controllers = {each.strip().upper() for each in value("controller.listener.names").split(",")}
     names = [each.strip().partition("://")[0].upper() for each in value("listeners").split(",")]
     names = [name for name in names if name not in controllers]
+    implied = implied_protocols({name: text for name, (text, _) in properties.items()})
     protocols = {}
-    for entry in value("listener.security.protocol.map").split(","):
+    for entry in [*value("listener.security.protocol.map").split(","), *implied]:
         name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
         protocols[name] = _WITH_SASL.get(protocol, protocol) if name in names else protocol
     entries = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items() if name)

@@ -5,6 +5,7 @@ container, a tunnel or port 0 work with no setting."""
 
 from __future__ import annotations
 
+from pykafkad import config
 from pykafkad.errors import ConfigError
 from pykafkad.metadata.brokers import Endpoint
 
@@ -241,6 +242,17 @@ def default_protocols(listeners: list[str], controller_names: list[str]) -> list
     if names & (set(PROTOCOLS) - {"PLAINTEXT"}):
         return []
     return [f"{name}:PLAINTEXT" for name in controller_names if name.upper() != "PLAINTEXT"]
+
+
+def implied_protocols(properties: dict[str, str]) -> list[str]:
+    """The same out of a node's settings as texts: whoever sets `listener.security.protocol.map` writes them down."""
+    if "listener.security.protocol.map" in properties:
+        return []
+    listed = []
+    for name in ("listeners", "controller.listener.names"):
+        text = properties.get(name, config.ROWS[config.BROKER][name].default) or ""
+        listed.append([each.strip() for each in text.split(",") if each.strip()])
+    return default_protocols(*listed)
 
 
 def _security_protocols(entries: list[str]) -> dict[str, str]:

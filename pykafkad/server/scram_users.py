@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from os import urandom
 
+from pykafkad import errors
+from pykafkad.errors import ConfigError
 from pykafkad.metadata import credentials, events
 from pykafkad.metadata.configs import SET
 from pykafkad.metadata.image import TYPE_BROKER
@@ -29,10 +31,13 @@ _SALT_BYTES = 18
 
 
 def add(process: Process, users: Sequence[tuple[str, str, str]]) -> None:
-    """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored."""
+    """Add the (name, password, mechanism) that are not stored yet, before anything is served; PLAIN is not stored.
+    Raises ConfigError for one that cannot be."""
     image = process.controller.image
     for some in in_requests(each for each in users if each[2] in HASHES and not _is_stored(image, *each)):
-        process.ask_at_start(events.AlterUserScramCredentials(StartToken(), [], some))
+        for row in process.ask_at_start(events.AlterUserScramCredentials(StartToken(), [], some)).results:
+            if row.error_code:
+                raise ConfigError(f"--user {row.user}: {row.error_message or errors.name(row.error_code)}")
 
 
 def in_requests(users: Iterable[tuple[str, str, str]]) -> list[list[Upsertion]]:

@@ -136,6 +136,12 @@ def test_keys_of_users_are_not_printed(node, capsys):
     assert "name='alice'" in printed and "storedKey=[hidden], serverKey=[hidden]" in printed
 
 
+def test_no_error_shows_a_part_of_a_password():
+    with pytest.raises(ConfigError) as caught:
+        format_words.scram_user("SCRAM-SHA-256=[name=alice,password=hunter1,hunter2]")
+    assert str(caught.value) == "No equals sign found in SCRAM component: [hidden]"
+
+
 def test_info(node, capsys):
     assert main(["storage", "info", "-c", str(node[0])]) == 1
     assert capsys.readouterr().out == f"Found problem:\n  {node[1]} does not exist\n\n"

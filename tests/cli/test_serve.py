@@ -11,7 +11,7 @@ import pytest
 from pykafkad.__main__ import main
 from pykafkad.cli import serve
 from pykafkad.clock import ManualClock
-from pykafkad.server import logs, run as process
+from pykafkad.server import listeners, logs, run as process
 
 
 @pytest.fixture
@@ -80,6 +80,18 @@ def test_all_options_reach_the_broker(started: list[dict], tmp_path: Path, monke
     assert call["settings"].log_directories == ("d",)
     assert call["settings"].delete_topic_enable is False
     assert logs._OUTPUT.threshold == logs.LEVELS.index("error")
+
+
+@pytest.mark.parametrize("options", [["--listen", ":0", "--listen", ":1"], ["--listen", ":0", "--tls"]])
+def test_a_broker_reaches_its_controllers_as_without_listen(
+    started: list[dict], tmp_path: Path, options: list[str]
+) -> None:
+    """The implied protocol of the controllers' listener belongs to the file, which does not write it down."""
+    properties = tmp_path / "server.properties"
+    properties.write_text("process.roles=broker\ncontroller.quorum.bootstrap.servers=h:1\n")
+    for given in ([], options):
+        assert main(["serve", str(properties), "--data", str(tmp_path / "data"), *given]) == 0
+        assert listeners.protocol_of(started[-1]["settings"], "CONTROLLER") == "PLAINTEXT"
 
 
 def test_admin_clients_see_the_options_as_settings(

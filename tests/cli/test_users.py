@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ import pytest
 from pykafkad import config
 from pykafkad.cli import serve, start_acls, users
 from pykafkad.errors import ConfigError
+from pykafkad.metadata.image import Image
 from pykafkad.sasl.offer import Offer
+from pykafkad.server import listeners, scram_users
 from pykafkad.settings import entries
 from pykafkad.wire import frames, messages
 from tests.sasl.client import ScramClient
@@ -83,6 +86,23 @@ def test_the_listeners_ask_for_a_login() -> None:
     assert set(offer.mechanisms) == set(ALL)
     for user, password in (("alice", SECRET), ("bob", "x"), ("carol", "y")):
         assert offer.exchange("PLAIN").step(f"\0{user}\0{password}".encode()).outcome == "done"
+
+
+def test_a_controllers_listener_keeps_its_implied_protocol() -> None:
+    """A file without `listener.security.protocol.map` serves without the option, too."""
+    settings, _ = offers("PLAINTEXT", ["alice:x"], listeners="PLAINTEXT://:1,CONTROLLER://:2")
+    assert listeners.protocol_of(settings, "CONTROLLER") == "PLAINTEXT"
+    assert listeners.protocol_of(settings, "PLAINTEXT") == "SASL_PLAINTEXT"
+
+
+def test_a_user_whom_the_controller_refuses_ends_the_start() -> None:
+    """Nobody could log in by that name, and nothing would say so."""
+    form = messages.AlterUserScramCredentialsResponse
+    rows = [form.AlterUserScramCredentialsResult(user="bob", error_code=0)]
+    rows.append(form.AlterUserScramCredentialsResult(user="alice", error_code=42, error_message="no such level"))
+    process: Any = SimpleNamespace(controller=SimpleNamespace(image=Image()), ask_at_start=lambda _: form(results=rows))
+    with pytest.raises(ConfigError, match="^--user alice: no such level$"):
+        scram_users.add(process, [("alice", "x", "SCRAM-SHA-256")])
 
 
 def test_only_mechanisms_with_users_are_offered() -> None:
