@@ -72,13 +72,12 @@ def answer(node_id: int, code: int, text: str | None) -> messages.IncrementalAlt
     return messages.IncrementalAlterConfigsResponse(responses=[row])
 
 
-def none_here() -> NoReturn:
-    """In place of the snapshots of a broker whose controllers are other nodes. Raises KafkaError."""
+def none_here(reason: str = "its metadata is that of controllers elsewhere") -> NoReturn:
+    """In place of the snapshots of a broker that shares its metadata with other nodes. Raises KafkaError."""
     raise KafkaError(
         errors.INVALID_REQUEST,
-        "this broker has no snapshots of its data, as its metadata is that of controllers elsewhere; `pykafkad serve "
-        "--brokers 3`, without --controllers and --processes, has them, and the directory of a cluster that is stopped "
-        "can be copied",
+        f"this broker has no snapshots of its data, as {reason}; `pykafkad serve --brokers 3`, without --controllers "
+        "and --processes, has them, and the directory of a cluster that is stopped can be copied",
     )
 
 

@@ -210,10 +210,11 @@ class BrokerLifecycle(RuntimeNode):
         if self.state == GONE:
             return
         if type(outcome) is Failure or outcome.error_code:
-            self._tell_error("heartbeat-failed", outcome)
+            code = self._tell_error("heartbeat-failed", outcome)
             if self.state == LEAVING and self._runtime.now - self._heard_at >= self._session_seconds:
-                # Whoever becomes the active controller has fenced this broker by then.
-                self._broker.logs.warning("server", "controlled-shutdown-given-up", reason="no controller answers")
+                # A controller that was active meanwhile has fenced this broker. One that has just become active gives
+                # it a session's time first, as it does for every broker.
+                self._broker.logs.warning("server", "controlled-shutdown-given-up", error=errors.name(code))
                 self._end()
             self._send_soon(self._interval)
             return
@@ -247,9 +248,11 @@ class BrokerLifecycle(RuntimeNode):
         self.state = RECOVERY
         self._send_soon(0.0)
 
-    def _tell_error(self, event: str, outcome: Any) -> None:
-        """Once for each kind of error until something succeeds: it is asked again every few seconds."""
-        code = errors.REQUEST_TIMED_OUT if type(outcome) is Failure else outcome.error_code
+    def _tell_error(self, event: str, outcome: Any) -> int:
+        """Once for each kind of error until something succeeds: it is asked again every few seconds. The error; that of
+        no answer is REQUEST_TIMED_OUT."""
+        code: int = errors.REQUEST_TIMED_OUT if type(outcome) is Failure else outcome.error_code
         if code != self._has_told_of_error:
             self._has_told_of_error = code
             self._broker.logs.warning("server", event, error=errors.name(code), broker=self._broker.node_id)
+        return code

@@ -36,9 +36,10 @@ CONTROLLER_HOST = "127.0.0.1"
 ANONYMOUS = "User:ANONYMOUS"
 
 CONTROLLER_FOLDER = "controller"
+"""The folder of a controller that is the only one; that of one of a quorum has its node id behind it."""
+
 SERVING = "serving"
 """The state of a broker that clients can use."""
-"""The folder of a controller that is the only one; that of one of a quorum has its node id behind it."""
 
 
 def _controller_folder(node_id: int) -> str:

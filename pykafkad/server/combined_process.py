@@ -34,9 +34,14 @@ class CombinedController(RaftController):
     def stop_listening(self) -> None:
         """The process stops; the broker's controlled shutdown may need this controller, and so may other nodes."""
 
+    def finish_work(self) -> None:
+        """The broker's controlled shutdown has turns to come, in which the loop waits for no sync."""
+
     def resign(self) -> None:
-        """The broker has left: take no new connections, and tell the others that this node leads no more."""
+        """The broker has left: take no new connections, commit what is being synced, and tell the others that this node
+        leads no more."""
         self.socket_server.stop_listening()
+        super().finish_work()
         super().resign()
 
 
@@ -89,7 +94,7 @@ class CombinedProcess(BrokerProcess):
     def _data_snapshots(self) -> DataSnapshots:
         assert self.broker is not None
         if len(self.broker.image.brokers) > 1 or len(self.source.quorum.voters) > 1:
-            snapshot_actions.none_here()
+            snapshot_actions.none_here("other nodes have the same metadata")
         return self.broker.data_snapshots
 
     def _open_directories(self, metadata_path: str) -> None:

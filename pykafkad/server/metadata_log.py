@@ -166,12 +166,13 @@ class MetadataLog:
                     )
                     raise StorageFailure("read", self.snapshots.newest_path, reason) from error
 
-    def format(self, voter_set: list[Voter]) -> None:
+    def format(self, voter_set: list[Voter], *, sync: bool = False) -> None:
         """What formatting a directory for a new cluster leaves, beside the log: the first voters and the features to
-        begin with, unless Kafka's storage tool did it. Raises StorageFailure."""
+        begin with, unless Kafka's storage tool did it. Without `sync` the first start is quick: the log begins with the
+        same voters, and is synced. With it the features are nowhere without the voters. Raises StorageFailure."""
         now_ms = self._node.runtime.now_ms
         if not self.image.voters:
-            self.snapshots.format(snapshots.voters_only(voter_set, now_ms))
+            self.snapshots.format(snapshots.voters_only(voter_set, now_ms), sync=sync)
         path = self._bootstrap_path()
         if not self._node.runtime.disk.exists(path):
             self._node.runtime.disk.replace(path, self._bootstrap(now_ms), sync=False)

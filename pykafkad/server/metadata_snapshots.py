@@ -119,10 +119,9 @@ class MetadataSnapshots:
             disk.unlink(f"{log.directory}/{name}")
         return kept
 
-    def format(self, content: bytes) -> None:
+    def format(self, content: bytes, *, sync: bool) -> None:
         """Leave the snapshot with which a new quorum begins. Raises StorageFailure."""
-        # Unsynced, for a quick first start: the log begins with the same voters, and is synced.
-        self._node.runtime.disk.replace(self._path_of((0, 0)), content, sync=False)
+        self._node.runtime.disk.replace(self._path_of((0, 0)), content, sync=sync)
         self._kept = [(0, 0)]
 
     @property

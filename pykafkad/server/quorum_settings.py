@@ -41,8 +41,8 @@ def needs_format(settings: Settings) -> bool:
 
 
 def begins_alone(settings: Settings) -> bool:
-    """Whether the settings name no other voter: a new directory is the begin of a quorum. The usual file of a broker
-    with its controller names that as the only bootstrap server."""
+    """Whether the settings name no other voter: a new directory begins a quorum. The usual file of a broker with its
+    controller names that as the only bootstrap server."""
     if settings.controller_quorum_voters:
         return False
     servers = bootstrap_servers(settings)

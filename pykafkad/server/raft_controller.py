@@ -13,7 +13,7 @@ from pykafkad.errors import ConfigError, KafkaError, StorageFailure
 from pykafkad.handlers import table, unexpected
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.controller_context import ControllerRequest
-from pykafkad.metadata import events, features, record_codec, voters
+from pykafkad.metadata import events, features, quorum, record_codec, snapshots, voters
 from pykafkad.metadata.controller import Controller
 from pykafkad.raft import voter_changes
 from pykafkad.raft.events import Resign, UpgradeVersion
@@ -168,8 +168,7 @@ class RaftMetadata(MetadataLog):
         if not self.is_active or self._begun_in != self._led_epoch or shell is None:
             raise _NotLeading()
         if record_codec.is_control(records[0]):
-            self._upgrade(shell, records)
-            self._waiting.append((shell.machine.log.end_offset, then))
+            self._upgrade(shell, records, then)
             return None
         level = level_of(self.image, records)
         records = record_codec.at_level(records, level)
@@ -181,12 +180,17 @@ class RaftMetadata(MetadataLog):
         shell.append(encoded)
         return None
 
-    def _upgrade(self, shell: RaftShell, records: list[StoredRecord]) -> None:
-        """Have the replica write the level of kraft.version and the voters. Raises KafkaError if it does not."""
+    def _upgrade(self, shell: RaftShell, records: list[StoredRecord], then: Then) -> None:
+        """Have the replica write the level of kraft.version and the voters, in one batch. Raises KafkaError if it does
+        not."""
         version: Any = records[0].value
         before = shell.machine.log.end_offset
+        # As in `append`, it may be committed, or refused because this node leads no more, before `step` returns.
+        waits = before + 1, then
+        self._waiting.append(waits)
         shell.step(UpgradeVersion(None, version.k_raft_version))
-        if shell.machine.log.end_offset == before:
+        if shell.machine.log.end_offset == before and waits in self._waiting:
+            self._waiting.remove(waits)
             raise KafkaError(errors.INVALID_UPDATE_VERSION)
 
     def _applied_to(self, offset: int, opens: bool) -> None:
@@ -243,8 +247,20 @@ class RaftController(ControllerNode):
             raise ConfigError(f"controller.quorum.voters: node.id {self.node_id} is a controller, and none of {named}")
         metadata = self.metadata_log = RaftMetadata(self, open_log(self.directory, settings))
         metadata.load()
+        if metadata.member.is_new and quorum_settings.begins_alone(settings):
+            self._check_may_begin()
         self.services.image = metadata.image
         self.services.cluster_id = self.directory.meta["cluster.id"]
+
+    def _check_may_begin(self) -> None:
+        """Raises ConfigError for a directory that was formatted to join a cluster: a quorum that began here would be a
+        second one with that cluster's id. A start that came to its end before it listened has left neither file."""
+        path, exists = self.directory.path, self.runtime.disk.exists
+        if any(exists(f"{path}/{name}") for name in (snapshots.BOOTSTRAP_FILE, quorum.STATE_FILE)):
+            raise ConfigError(
+                f"controller.quorum.bootstrap.servers: {path} was formatted without voters, to join a cluster, and no "
+                "other controller is named; name those of the cluster, or begin one by formatting with --standalone"
+            )
 
     def bind(self) -> None:
         """Listen, and take part in the quorum from now on. Raises OSError, ConfigError or StorageFailure."""
@@ -254,7 +270,7 @@ class RaftController(ControllerNode):
         if member.is_new and quorum_settings.begins_alone(settings):
             # Nobody else is named: this node begins a quorum of its own.
             directory_id = uuids.from_text(self.directory.meta["directory.id"])
-            self.metadata_log.format([voters.Voter(self.node_id, directory_id, own)])
+            self.metadata_log.format([voters.Voter(self.node_id, directory_id, own)], sync=True)
         member.start(own, joins=settings.controller_quorum_auto_join_enable)
 
     def activate(self, incarnation_id: bytes) -> None:

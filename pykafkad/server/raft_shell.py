@@ -104,7 +104,7 @@ class RaftShell:
         self._is_performing = False
         self._incoming: File | None = None
         self._voters: object = None
-        self._strangers = Strangers(owner.runtime, machine.cluster_id)
+        self._strangers = Strangers(owner.runtime, machine)
 
     def step(self, event: object) -> None:
         """Hand an event to the machine, and perform what can be performed."""

@@ -13,26 +13,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pykafkad.raft.replica import RaftReplica
     from pykafkad.server.connection import Connection
     from pykafkad.server.runtime import Runtime
 
 MAX_REPLICAS = 1000
 """Of how many replicas it is known which connections they fetch by; the others are not looked at."""
 
-TURNS = 3
-"""So often two connections must take turns: a node that looks for the leader may ask by more than one."""
+TURNS = 10
+"""So often two connections must take turns: a voter that looks for the leader may ask by more than one."""
+
+TURNS_SECONDS = 5.0
+"""They must do so for that long, without a pause of that length: such a voter is done sooner."""
+
+
+class _Fetching:
+    """The connection by which a replica fetches, the one before it, how often they have taken turns, and since when."""
+
+    __slots__ = ("before", "connection_id", "since", "turned_at", "turns")
+
+    def __init__(self, connection_id: int) -> None:
+        self.connection_id = connection_id
+        self.before = -1
+        self.turns = 0
+        self.since = self.turned_at = 0.0
 
 
 class Strangers:
     """`asked` for each request of another node, `answered` for each answer."""
 
-    __slots__ = ("_cluster_id", "_fetching", "_runtime")
+    __slots__ = ("_cluster_id", "_epoch", "_fetching", "_machine", "_runtime")
 
-    def __init__(self, runtime: Runtime, cluster_id: str) -> None:
+    def __init__(self, runtime: Runtime, machine: RaftReplica) -> None:
         self._runtime = runtime
-        self._cluster_id = cluster_id
-        # Replica to the connection by which it fetches, the one before it, and how often they have taken turns.
-        self._fetching: dict[tuple[int, bytes], tuple[int, int, int]] = {}
+        self._machine = machine
+        self._cluster_id = machine.cluster_id
+        self._epoch = -1
+        # By replica, what is known in this epoch, which this node leads.
+        self._fetching: dict[tuple[int, bytes], _Fetching] = {}
 
     def asked(self, token: object, request: Any) -> None:
         """Another node sent a request."""
@@ -54,15 +72,27 @@ class Strangers:
         node_id = request.replica_state.replica_id
         if connection is None or node_id < 0 or not request.topics or not request.topics[0].partitions:
             return
-        replica = node_id, bytes(request.topics[0].partitions[0].replica_directory_id)
-        now, before, turns = self._fetching.get(replica, (-1, -1, 0))
-        if connection.id == now or (now < 0 and len(self._fetching) >= MAX_REPLICAS):
+        if not self._machine.is_leader:
+            return
+        if self._machine.epoch != self._epoch:
+            self._epoch = self._machine.epoch
+            self._fetching.clear()
+        replica, now = (node_id, bytes(request.topics[0].partitions[0].replica_directory_id)), self._runtime.now
+        found = self._fetching.get(replica)
+        if found is None:
+            if len(self._fetching) < MAX_REPLICAS:
+                self._fetching[replica] = _Fetching(connection.id)
+            return
+        if connection.id == found.connection_id:
             return
         # Whoever connects anew never comes back to the connection before.
-        other = self._runtime.reactor.connection(now) if connection.id == before else None
-        turns = 0 if other is None else turns + 1
-        self._fetching[replica] = connection.id, now, turns
-        if other is not None and turns >= TURNS:
+        other = self._runtime.reactor.connection(found.connection_id) if connection.id == found.before else None
+        found.before, found.connection_id = found.connection_id, connection.id
+        if other is None or now - found.turned_at >= TURNS_SECONDS:
+            found.turns, found.since = 0, now
+        found.turns += other is not None
+        found.turned_at = now
+        if other is not None and found.turns >= TURNS and now - found.since >= TURNS_SECONDS:
             reason = f"another node, at {other.peer}, has the same id {node_id} and directory"
             self._tell("replica-fetches-twice", connection.peer, reason)
 

@@ -65,9 +65,23 @@ PLANTS = (
     Plant(
         "two nodes on copies of one directory are not named",
         "server/raft_strangers.py",
-        "if other is not None and turns >= TURNS:",
+        "if other is not None and found.turns >= TURNS and now - found.since >= TURNS_SECONDS:",
         "if False:",
         STRANGE,
+    ),
+    Plant(
+        "a node that was formatted to join begins a second cluster",
+        "server/raft_controller.py",
+        "self._check_may_begin()",
+        "pass",
+        LONE,
+    ),
+    Plant(
+        "a combined node that stops syncs the metadata on its loop before its broker has left",
+        "server/combined_process.py",
+        'def finish_work(self) -> None:\n    """The broker\'s controlled shutdown has turns to come, in which the loop waits for no sync."""',
+        "def finish_work(self) -> None:\n    super().finish_work()",
+        LONE,
     ),
     Plant(
         "a directory is formatted before all of it is there",

@@ -8,7 +8,7 @@ from pykafkad import errors
 from pykafkad.errors import ConfigError
 from pykafkad.metadata.features import SUPPORTED
 from pykafkad.server.metadata_source import ActiveController
-from pykafkad.server.peer import Limits, Peer
+from pykafkad.server.peer import Failure, Limits, Peer
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses
@@ -134,6 +134,28 @@ def test_a_stop_without_a_controller_gives_up(world):
     assert process.lifecycle.state == "gone"
     world.forget(2)
     del world.processes[2]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (messages.BrokerHeartbeatResponse(error_code=errors.NOT_CONTROLLER), "NOT_CONTROLLER"),
+        (Failure("nobody answers"), "REQUEST_TIMED_OUT"),
+    ],
+)
+def test_a_stop_that_is_given_up_says_why(world, outcome, error):
+    process, told = world.processes[2], []
+
+    class Sink:
+        def line(self, level, name, event, fields):
+            told.append((event, fields.get("error")))
+
+    process.broker.logs.sink = Sink()
+    process.lifecycle.state = "leaving"
+    process.lifecycle._heard_at -= 1000.0
+    process.lifecycle._heard(outcome)
+    assert ("controlled-shutdown-given-up", error) in told
+    assert process.lifecycle.state == "gone"
 
 
 def test_another_life_waits_for_the_end_of_the_session_of_the_first(world):

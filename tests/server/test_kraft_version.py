@@ -85,6 +85,17 @@ def test_the_voters_move_into_the_log(kind):
     assert [voter.key for voter in world.machine(world.elect()).voters] == keys
 
 
+def test_a_voter_alone_whose_disk_syncs_at_once():
+    """Its records are committed before it knows that it waits for them."""
+    world = Controllers(7, (1,))
+    until_voters_are_known(world)
+    controller_of(world.processes[1]).syncs_beside_loop = False
+    world.disks[1].refuses_syncs = False
+    answer = upgrade(world)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    assert levels(world) == {1}
+
+
 def test_voters_that_have_not_told_their_directories_stay_in_the_settings():
     """One of three is away from the begin on: nobody knows its directory, or what it supports."""
     world = Controllers(2, (1, 2, 3))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafkad import errors
-from pykafkad.metadata import events
+from pykafkad.errors import ConfigError, KafkaError
+from pykafkad.metadata import events, quorum, snapshots
 from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.raft import forms
@@ -11,7 +14,8 @@ from pykafkad.server.start_token import StartToken
 from pykafkad.wire import messages
 from tests.server.test_kraft_version import submit
 from tests.simulation.combined import CombinedNodes
-from tests.simulation.controllers import CLUSTER_ID, PORT, directory_id, host_of
+from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, directory_id, host_of
+from tests.simulation.disk import MemoryDisk
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -48,6 +52,9 @@ def test_others_join_and_the_first_can_go():
         added = submit(world, 80, 1, forms.add_voter_request(CLUSTER_ID, voter, 10_000, ack_when_committed=True))
         assert (added.error_code, added.error_message) == (0, None)
     world.create_topic("t")
+    with pytest.raises(KafkaError) as refused:
+        world.processes[2]._data_snapshots()
+    assert "as other nodes have the same metadata;" in str(refused.value)
     world.kill(1)
     assert world.elect() in (2, 3)
     world.until(lambda: world.image().topics["t"].partitions[0].leader in (2, 3))
@@ -103,3 +110,51 @@ def test_its_broker_needs_no_permission_at_its_own_controller():
     world = alone(5, authorizer_class_name=AUTHORIZER, super_users="User:admin")
     refused = submit(world, 62, 4, messages.BrokerRegistrationRequest(broker_id=2, cluster_id=CLUSTER_ID))
     assert refused.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
+
+
+OWN = {
+    "listeners": f"PLAINTEXT://{host_of(1)}:9092,CONTROLLER://{host_of(1)}:{PORT}",
+    "controller_quorum_bootstrap_servers": f"{host_of(1)}:{PORT}",
+}
+"""Kafka's usual file names the node itself as the only bootstrap server."""
+
+
+@pytest.mark.parametrize("name", [snapshots.BOOTSTRAP_FILE, quorum.STATE_FILE])
+def test_a_node_that_was_formatted_to_join_begins_no_second_cluster(name):
+    """Its disk was replaced, and formatted without voters: the others have the cluster with this id."""
+    world = alone(6, **OWN)
+    world.kill(1)
+    world.wipe(1)
+    disk = world.disks[1]
+    disk.make_directories(f"{DIRECTORY}/__cluster_metadata-0")
+    disk.write(f"{DIRECTORY}/{name}", b"", sync=True)
+    with pytest.raises(ConfigError, match="/data was formatted without voters, to join a cluster, and no other"):
+        world.start(1)
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_new_directory_begins_a_cluster(has_begun):
+    """Also where an earlier start came to its end before it listened, such as by a port that was taken."""
+    world = alone(7, **OWN)
+    world.kill(1)
+    if has_begun:
+        world.wipe(1)
+    else:
+        world.disks[1] = MemoryDisk()
+    world.start(1)
+    world.until_serving()
+    assert [voter.id for voter in world.machine(1).voters] == [1]
+    world.kill(1, loses_power=True)
+    world.start(1)
+    world.until_serving()
+
+
+def test_the_loop_waits_for_no_sync_while_the_broker_leaves():
+    """It gives turns to the quorum until the controlled shutdown has ended."""
+    world = alone(8)
+    process = world.processes[1]
+    controller, found = process.source, []
+    process.lifecycle.resign = lambda: found.append((controller.syncs_beside_loop, controller._is_stopping))
+    world.stop(1)
+    assert found == [(True, False)]
+    assert (controller.syncs_beside_loop, controller._is_stopping) == (False, True)

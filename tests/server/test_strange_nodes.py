@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -76,6 +77,9 @@ class Connections:
         self.peer_lines = PeerLines(Logs("info", lines))
         self.replies = self.reactor = self
         self.closed = set()
+        self.is_leader = True
+        self.epoch = 1
+        self.cluster_id = CLUSTER_ID
 
     def connection_of(self, number):
         return self.connection(number)
@@ -90,18 +94,20 @@ def fetch_of(node_id):
 
 
 def fetches(strangers, *connections, node_id=3):
+    """One each second."""
     for each in connections:
+        strangers._runtime.now += 1.0
         strangers.asked(each, fetch_of(node_id))
 
 
 def test_two_nodes_on_copies_of_one_directory_are_named():
     """Their fetches come by two connections that live; those of a node that connects anew never come back."""
     runtime = Connections(lines := Lines())
-    strangers = Strangers(runtime, CLUSTER_ID)
+    strangers = Strangers(runtime, runtime)
     fetches(strangers, 1, 1, 2, 2, 3, 3)
     fetches(strangers, 8, 9, node_id=4)
     runtime.closed.add(3)
-    fetches(strangers, 4, 5, 4)
+    fetches(strangers, 4, *(5, 4) * 5)
     assert lines.all == []
     fetches(strangers, 5, 4, 5, 4, 5)
     told = lines.of("replica-fetches-twice")
@@ -109,8 +115,69 @@ def test_two_nodes_on_copies_of_one_directory_are_named():
     assert all("has the same id 3 and directory" in each["reason"] for each in told)
 
 
+class Twins(Controllers):
+    """Node 4 has the settings of node 3."""
+
+    def _properties(self, node_id, role):
+        return super()._properties(3 if node_id == 4 else node_id, role)
+
+
+def test_a_node_on_a_copy_of_a_directory_is_named_by_the_leader():
+    world = Twins(0, (1, 2, 3))
+    leader = world.elect()
+    assert leader != 3
+    world.kill(3)
+    world.disks[4] = copy.deepcopy(world.disks[3])
+    lines = listen(world, leader)
+    for each in (3, 4):
+        world.start(each)
+    world.until(lambda: len(lines.of("replica-fetches-twice")) == 2, 60.0)
+    peers = {each["peer"].partition(":")[0] for each in lines.of("replica-fetches-twice")}
+    assert peers == {host_of(3), host_of(4)}
+
+
+def in_an_instant(runtime, strangers):
+    for each in (4, 5) * 50:
+        strangers.asked(each, fetch_of(3))
+
+
+def with_pauses(runtime, strangers):
+    for each in (4, 5) * 50:
+        runtime.now += raft_strangers.TURNS_SECONDS
+        fetches(strangers, each)
+
+
+def of_many_epochs(runtime, strangers):
+    for _ in range(20):
+        runtime.epoch += 1
+        fetches(strangers, 4, *(5, 4) * 5)
+
+
+def of_a_follower(runtime, strangers):
+    runtime.is_leader = False
+    fetches(strangers, *(4, 5) * 50)
+
+
+@pytest.mark.parametrize("happens", [in_an_instant, with_pauses, of_many_epochs, of_a_follower])
+def test_a_voter_that_looks_for_the_leader_is_no_copy(happens):
+    """It asks by a connection to the voter and by one to a bootstrap server, in turns, until it has found it."""
+    runtime = Connections(lines := Lines())
+    happens(runtime, Strangers(runtime, runtime))
+    assert lines.all == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plain_start_of_three_nodes_names_nobody(seed):
+    world = CombinedNodes(seed, (1, 2, 3), dynamic=True)
+    lines = [listen(world, each) for each in (1, 2, 3)]
+    world.until_serving()
+    world.run(world.clock.now() + 10.0)
+    assert [each.all for each in lines] == [[], [], []]
+
+
 def test_what_is_known_of_replicas_has_a_limit():
-    strangers = Strangers(Connections(Lines()), CLUSTER_ID)
+    runtime = Connections(Lines())
+    strangers = Strangers(runtime, runtime)
     for node_id in range(raft_strangers.MAX_REPLICAS + 5):
         fetches(strangers, 1, node_id=node_id)
     assert len(strangers._fetching) == raft_strangers.MAX_REPLICAS
