@@ -97,6 +97,9 @@ class BrokerPresence:
         is_there = self._node.runtime.reactor.connection(connection.id) is connection
         if code or not is_there or self._is_closed:
             return
+        if request.broker_id == self._node.settings.node_id:
+            # A broker in the process of this controller ends with it.
+            return
         life = self._heard[connection] = request.broker_id, request.broker_epoch
         known = self._known.get(life[0])
         if (known is None or known.life != life) and self._endpoint(life) is not None:
@@ -142,8 +145,9 @@ class BrokerPresence:
             if life not in self._heard.values():
                 self._connect(known, known.address)
             return
+        # Not on the thread of the syncs: a name server may take its time.
         addresses = self._node.runtime.reactor.network.addresses
-        self._node.runtime.offload.submit(
+        self._node.runtime.cpu_offload.submit(
             partial(addresses, endpoint.host, endpoint.port), partial(self._resolved, known, endpoint)
         )
 

@@ -110,7 +110,7 @@ class OtherBrokers:
         self._peers.send(node_id, request, then)
 
     def _look_up(self, host: str, port: int, sending: Sending) -> None:
-        """A name server may take its time: it is asked beside the loop."""
+        """A name server may take its time: it is asked beside the loop, and not on the thread of the syncs."""
         waiting = self._looking_up.get(host)
         if waiting is not None:
             if len(waiting) < MAX_LOOKING_UP:
@@ -121,7 +121,7 @@ class OtherBrokers:
         self._looking_up[host] = [sending]
         runtime = self._broker.runtime
         addresses = runtime.reactor.network.addresses
-        runtime.offload.submit(lambda: addresses(host, port), lambda found: self._looked_up(host, found))
+        runtime.cpu_offload.submit(lambda: addresses(host, port), lambda found: self._looked_up(host, found))
 
     def _looked_up(self, host: str, found: object) -> None:
         waiting = self._looking_up.pop(host)

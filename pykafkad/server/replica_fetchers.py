@@ -128,7 +128,7 @@ class LeaderFetcher:
     def _disconnect(self) -> None:
         if self._peer is not None:
             self._peer.close()
-            self._peer = self._endpoint = None
+        self._peer = self._endpoint = None
         self._begin_session()
 
     def _begin_session(self) -> None:
@@ -152,13 +152,13 @@ class LeaderFetcher:
         now = self._broker.runtime.now
         asked: dict[Key, tuple[Followed, Question]] = {}
         later: float | None = None
-        quiet = 0
+        quiet_count = 0
         self._round += 1
         throttles = self._broker.replication.throttles
         session = self._session_number if self._session_epoch else None
         for followed in self._followed.values():
             if followed.session == session and followed.is_as_sent(now):
-                quiet += 1
+                quiet_count += 1
                 followed.round = self._round
                 continue
             due = followed.paused_until
@@ -172,11 +172,11 @@ class LeaderFetcher:
             question = self._question(followed)
             if question is not None:
                 asked[key_of(followed.log)] = followed, question
-        if not asked and not quiet:
+        if not asked and not quiet_count:
             if later is not None:
                 self._plan(later)
             return
-        request = self._request(asked, quiet)
+        request = self._request(asked, quiet_count)
         self._in_flight = True
         peer.send(request, partial(self._answered, peer, asked))
 
@@ -197,8 +197,8 @@ class LeaderFetcher:
             followed.paused_until = self._pause_until()
             return None
 
-    def _request(self, asked: dict[Key, tuple[Followed, Question]], quiet: int) -> messages.FetchRequest:
-        """A Fetch with what the leader's session does not know; it has so many `quiet` partitions besides."""
+    def _request(self, asked: dict[Key, tuple[Followed, Question]], quiet_count: int) -> messages.FetchRequest:
+        """A Fetch with what the leader's session does not know; it has `quiet_count` partitions besides."""
         settings, broker = self._broker.settings, self._broker
         row = messages.FetchRequest
         is_new = not self._session_epoch
@@ -223,7 +223,7 @@ class LeaderFetcher:
                 )
             )
         forgotten: dict[bytes, messages.FetchRequest.ForgottenTopic] = {}
-        are_all = len(self._by_key) == quiet + len(asked)
+        are_all = len(self._by_key) == quiet_count + len(asked)
         for key in () if are_all else [key for key, each in self._by_key.items() if each.round != self._round]:
             self._by_key.pop(key).session = -1
             gone = forgotten.get(key[0])
@@ -269,11 +269,11 @@ class LeaderFetcher:
             for topic in answer.responses:
                 for row in topic.partitions:
                     key = topic.topic_id, row.partition_index
-                    self._take(asked.get(key) or self._quiet(key), row)
+                    self._take(asked.get(key) or self._asked_before(key), row)
         finally:
             self._plan(self._broker.runtime.now)
 
-    def _quiet(self, key: Key) -> tuple[Followed, Question] | None:
+    def _asked_before(self, key: Key) -> tuple[Followed, Question] | None:
         """What the session has been asked of a partition before, and goes on answering."""
         followed = self._by_key.get(key)
         return None if followed is None or followed.sent is None else (followed, followed.sent[0])
@@ -312,9 +312,11 @@ class LeaderFetcher:
         try:
             for effect in effects:
                 _PERFORM[type(effect)](self, followed, effect, records)
-        except StorageFailure as failure:
-            self._broker.log_failed(log, failure)
+        except Exception as error:
             followed.paused_until = self._pause_until()
+            if not isinstance(error, StorageFailure):
+                raise
+            self._broker.log_failed(log, error)
 
     def _append(self, followed: Followed, effect: follower.AppendBatches, records: memoryview) -> None:
         log, broker = followed.log, self._broker
@@ -453,7 +455,8 @@ class LeaderFetcher:
             return self._peer
         addresses = broker.runtime.reactor.network.addresses
         self._in_flight = True
-        broker.runtime.offload.submit(
+        # Not on the thread of the syncs: a name server may take its time.
+        broker.runtime.cpu_offload.submit(
             lambda: addresses(endpoint.host, endpoint.port), partial(self._resolved, endpoint)
         )
         return None

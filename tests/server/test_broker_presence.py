@@ -202,3 +202,18 @@ def test_a_slow_network_is_waited_for(world):
     world.kill(2)
     world.advance(2.0)
     assert registered(world, 2).fenced
+
+
+def test_a_broker_is_looked_for_while_a_sync_takes_its_time(world):
+    """Its name is looked up on another thread, which is held up by no sync and holds up none."""
+    offload = world.cluster.runtimes[CONTROLLER].offload
+    offload.submit = lambda job, then: None
+    world.kill(2)
+    world.advance(0.2)
+    assert registered(world, 2).fenced
+    world.start(2)
+    world.until(lambda: not registered(world, 2).fenced)
+    world.advance(0.5)
+    known = world.controller._presence._known[2]
+    assert known.life == (2, registered(world, 2).epoch) and known.address == ("broker2", 9092)
+    del offload.submit

@@ -14,7 +14,7 @@ from pykafkad.server.start_token import StartToken
 from pykafkad.wire import messages
 from tests.server.test_kraft_version import submit
 from tests.simulation.combined import CombinedNodes
-from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, directory_id, host_of
+from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, controller_of, directory_id, host_of
 from tests.simulation.disk import MemoryDisk
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -158,3 +158,10 @@ def test_the_loop_waits_for_no_sync_while_the_broker_leaves():
     world.stop(1)
     assert found == [(True, False)]
     assert (controller.syncs_beside_loop, controller._is_stopping) == (False, True)
+
+
+def test_nobody_looks_for_a_broker_that_ends_with_its_controller():
+    world = alone()
+    world.run(world.clock.now() + 5.0)
+    controller = controller_of(world.processes[1])
+    assert controller.image.brokers[1].active and not len(controller._presence)

@@ -343,7 +343,7 @@ def test_a_broker_is_found_by_its_name():
     asked, known = [], []
 
     def addresses(host, port):
-        asked.append(host)
+        asked.append(host if world.runtime.cpu_offload.working else "on the thread of the syncs")
         if not known:
             raise OSError("no such name")
         return known
@@ -367,7 +367,7 @@ def test_a_broker_is_found_by_its_name():
     world.advance(61, step=1)
     others.send(3, request, answers.append)
     world.until(lambda: len(answers) == 8)
-    assert len(asked) == 3
+    assert asked == ["broker.test"] * 3
     world.stop()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
+from pykafkad.server.replica_fetchers import LeaderFetcher
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.server.test_other_brokers import TRANSACTION, Producer, committed
@@ -267,4 +268,36 @@ def test_a_partition_that_goes_answers_who_waits_for_its_followers(is_deleted):
     code = peer.answers[0].responses[0].partition_responses[0].error_code
     assert code == (errors.UNKNOWN_TOPIC_OR_PARTITION if is_deleted else errors.NOT_LEADER_OR_FOLLOWER)
     assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
+
+
+def test_leaders_are_looked_up_beside_the_thread_of_the_syncs():
+    """A name server may take seconds: no acknowledgement waits for it."""
+    world = BrokersWorld(advertised="broker.test", **SETTINGS)
+    beside = []
+
+    def addresses(host, port):
+        beside.append(world.runtime.cpu_offload.working)
+        return ["127.0.0.1"]
+
+    world.host.addresses = addresses
+    world.create_topic("t", replication_factor=3)
+    append(world, b"v")
+    assert beside and all(beside)
+    world.stop()
+
+
+def test_a_fetcher_that_is_closed_while_a_name_is_looked_up_connects_to_nobody():
+    world = BrokersWorld(advertised="broker.test", **SETTINGS)
+    world.host.addresses = lambda host, port: ["127.0.0.1"]
+    world.create_topic("t", replication_factor=3)
+    leader = world.leader("t", 0)
+    broker = world.broker(leader % 3 + 1)
+    log = broker.partitions.get("t", 0)
+    fetcher = LeaderFetcher(broker, leader)
+    fetcher.add(log, log.replica.leader_epoch)
+    fetcher.fired("fetch")
+    fetcher.close()
+    world.advance(0.2)
+    assert fetcher._peer is None
     world.stop()

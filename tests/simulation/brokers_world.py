@@ -89,6 +89,7 @@ class BrokersWorld:
         for _ in range(MOST_TURNS):
             self.runtime.reactor.turn(0)
             self.runtime.offload.close()
+            self.runtime.cpu_offload.close()
             for peer in self.peers:
                 peer.take_what_came()
             at = self.runtime.next_turn_at()
