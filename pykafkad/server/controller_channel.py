@@ -201,12 +201,14 @@ class ControllerLink:
         self._try_later()
 
 
+_ROWS = ("topics", "responses", "results", "filter_results", "entries")
+
+
 def _is_not_controller(answer: Any) -> bool:
     """Whether who answered is not the active controller. Some say so for each topic or resource."""
     rows = [answer]
     if not hasattr(answer, "error_code"):
-        name = next(each for each in ("topics", "responses", "results") if hasattr(answer, each))
-        rows = getattr(answer, name)
+        rows = next((getattr(answer, each) for each in _ROWS if hasattr(answer, each)), [])
     return any(row.error_code == errors.NOT_CONTROLLER for row in rows)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from pykafkad.errors import ConfigError
-from pykafkad.server.broker_lifecycle import GONE, SHUTDOWN_SECONDS
+from pykafkad.server.broker_lifecycle import GONE, LEAVING, SHUTDOWN_SECONDS
 from pykafkad.server.cluster import DOWN, KILLED, SERVING
 from pykafkad.server.quorum_members import START_FAILURES, BrokerPlace, ControllerPlace, checked
 from pykafkad.server.reactor import Reactor
@@ -46,7 +46,9 @@ class _Leaving(RuntimeNode):
         cluster, runtime = self._cluster, self._cluster.runtime
         lifecycles = [each.process.lifecycle for each in cluster.broker_places.values()]
         for each in lifecycles:
-            each.leave()
+            # One that leaves already goes on with it: another call would end that.
+            if each.state not in (LEAVING, GONE):
+                each.leave()
         deadline = runtime.clock.now() + SHUTDOWN_SECONDS
         # The loop has ended; its turns go on here.
         while cluster.can_decide and runtime.clock.now() < deadline and any(each.state != GONE for each in lifecycles):

@@ -300,3 +300,22 @@ def test_versions_of_forwarded_apis_are_those_that_the_controller_has_too(world,
     assert after[fetch] == before[fetch]
     monkeypatch.setattr(type(channel), "api_ranges", None)
     assert told() == before, "nobody knows yet"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (messages.SaslHandshakeResponse(error_code=errors.NOT_CONTROLLER), True),
+        (messages.CreateTopicsResponse(), False),
+        (
+            messages.DeleteAclsResponse(
+                filter_results=[messages.DeleteAclsResponse.DeleteAclsFilterResult(error_code=errors.NOT_CONTROLLER)]
+            ),
+            True,
+        ),
+        (messages.ListGroupsResponse.ListedGroup(), False),
+    ],
+)
+def test_answers_with_and_without_rows(answer, expected):
+    """What has no row with an error is an answer, whatever else it is: its request must end."""
+    assert controller_channel._is_not_controller(answer) is expected

@@ -2,12 +2,13 @@
 simulator."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
 from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.raft.events import Resign
-from pykafkad.server import cluster_settings, run
+from pykafkad.server import broker_lifecycle, cluster_settings, quorum_cluster, run
 from pykafkad.server.quorum_cluster import QuorumCluster
 from tests.handlers.requests import batch, produce
 from tests.simulation.brokers_world import BrokersWorld
@@ -110,3 +111,28 @@ def test_the_audit_of_every_node_is_closed(world):
     world.process.controllers[1].audit, world.process.members[2].audit = audits
     world.process.audit.close()
     assert closed == audits
+
+
+def test_a_broker_that_leaves_already_goes_on_with_it():
+    """Asked once more it would end at once, with all that it leads."""
+
+    class Lifecycle:
+        def __init__(self, state):
+            self.state = state
+
+        def leave(self):
+            left.append(self.state)
+
+        def close(self):
+            """The stop is over."""
+
+    left = []
+    states = [broker_lifecycle.STARTING, broker_lifecycle.RUNNING, broker_lifecycle.LEAVING, broker_lifecycle.GONE]
+    places = {
+        number: SimpleNamespace(process=SimpleNamespace(lifecycle=Lifecycle(state)))
+        for number, state in enumerate(states)
+    }
+    runtime = SimpleNamespace(clock=SimpleNamespace(now=lambda: 0.0))
+    cluster = SimpleNamespace(broker_places=places, runtime=runtime, can_decide=False)
+    quorum_cluster._Leaving(cluster).stop_listening()
+    assert left == states[:2]
