@@ -77,14 +77,21 @@ class CleanerRuns:
         """The logs that are being cleaned."""
         return [run.log for run in self._runs]
 
-    def begin(self, logs: Iterable[PartitionLog], now_ms: int, settings: CleanerConfig) -> CleanerRun | None:
-        """Begin to clean the dirtiest log; None when no log is dirty enough or as many runs go on as may.
+    def begin(
+        self,
+        logs: Iterable[PartitionLog],
+        now_ms: int,
+        settings: CleanerConfig,
+        held: Iterable[PartitionLog] = (),
+    ) -> CleanerRun | None:
+        """Begin to clean the dirtiest log; None when no log is dirty enough or as many runs go on as may. Those in
+        `held` are about to be cut, and are skipped.
 
         Raises `StorageFailure`."""
         threads = settings.log_cleaner_threads
         if len(self._runs) >= threads:
             return None
-        candidate = self.cleaner.pick(logs, now_ms, self.busy)
+        candidate = self.cleaner.pick(logs, now_ms, [*self.busy, *held])
         if candidate is None:
             return None
         # The last batch of an expired producer need not be kept.

@@ -81,7 +81,7 @@ class Compaction:
         """Begin one more run; False when there is nothing to clean, or enough runs go on."""
         broker = self._broker
         try:
-            run = self._runs.begin(broker.partitions, broker.runtime.now_ms, broker.settings)
+            run = self._runs.begin(broker.partitions, broker.runtime.now_ms, broker.settings, broker.partitions.held)
         except StorageFailure as failure:
             broker.logs.error("storage", "housekeeping-failed", job="cleaning", reason=failure)
             return False
@@ -156,7 +156,7 @@ class Compaction:
 
     def _retention(self) -> None:
         broker = self._broker
-        for log in retention.logs_of_cleaner(broker.partitions, self.busy):
+        for log in retention.logs_of_cleaner(broker.partitions, [*self.busy, *broker.partitions.held]):
             try:
                 log.run_retention(broker.runtime.now_ms)
             except StorageFailure as failure:

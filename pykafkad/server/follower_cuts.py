@@ -3,7 +3,8 @@
 A cut has three steps. First it comes to the device that the checkpoints, which may say that more is synced, do not
 count; that is done beside the loop. Then the log is cut, on the loop. At last the cut is brought to the device, beside
 the loop again. Nothing is appended until all of that is done: the partition is not fetched, and a role that the
-metadata gives to it meanwhile waits. To clients this broker is a follower until then."""
+metadata gives to it meanwhile waits. To clients this broker is a follower until then. The cleaner leaves the log alone,
+and no move of it ends."""
 
 from __future__ import annotations
 
@@ -25,21 +26,23 @@ if TYPE_CHECKING:
 class _UnderWay:
     """One cut. `make()` cuts the log; `made(end_offset)` is told, and `ended()` when the log may be written again."""
 
-    __slots__ = ("ended", "log", "made", "make", "name")
+    __slots__ = ("end_offset", "ended", "log", "made", "make", "name")
 
     def __init__(
         self,
         log: PartitionLog,
+        end_offset: int,
         make: Callable[[], Cut],
         made: Callable[[int], None],
         ended: Callable[[], None],
-        name: str | None,
     ) -> None:
         self.log = log
+        self.end_offset = end_offset
         self.make = make
         self.made = made
         self.ended = ended
-        self.name = name
+        self.name: str | None = None
+        """What says that the checkpoints do not count (`OffsetCheckpoints.prepare_cut`), if that is said."""
 
 
 class FollowerCuts:
@@ -63,22 +66,33 @@ class FollowerCuts:
         ended: Callable[[], None],
     ) -> None:
         """Cut a log to `end_offset` by `make`. Raises StorageFailure, and then nothing is under way."""
-        broker = self._broker
+        cut = _UnderWay(log, end_offset, make, made, ended)
+        before = follower_log.prepare(log, end_offset)
+        directory = self._prepare(cut)
+        self._under_way[log] = cut
+        self._broker.partitions.hold(log)
+        if directory is None and before is None:
+            self._make(cut, None)
+        else:
+            self._prepare_beside(cut, directory, before)
+
+    def _prepare(self, cut: _UnderWay) -> LogDirectory | None:
+        """What comes before a cut; the directory whose names must be synced before it, if there is one.
+
+        It is asked again when the log is cut: meanwhile a move may have begun, and a checkpoint that says more. Raises
+        StorageFailure."""
+        log, broker = cut.log, self._broker
         if any((log.topic, log.partition) in each.futures for each in broker.directories.online):
             # The copy in another directory may have what is cut.
             broker.moves.cancel(log.topic, log.partition)
         directory = broker.directories.of(log)
-        before = follower_log.prepare(log, end_offset)
-        name = None
-        if directory is not None and end_offset < log.end_offset:
-            name = directory.offsets.prepare_cut(log, end_offset)
-        cut = self._under_way[log] = _UnderWay(log, make, made, ended, name)
-        broker.partitions.hold(log)
-        if name is None and before is None:
-            self._make(cut, None)
-        else:
-            job = partial(_prepare, directory if name is not None else None, before)
-            broker.runtime.offload.submit(job, partial(self._make, cut))
+        if directory is None or cut.name is not None or cut.end_offset >= log.end_offset:
+            return None
+        cut.name = directory.offsets.prepare_cut(log, cut.end_offset)
+        return None if cut.name is None else directory
+
+    def _prepare_beside(self, cut: _UnderWay, directory: LogDirectory | None, copy: Callable[[], None] | None) -> None:
+        self._broker.runtime.offload.submit(partial(_prepare, directory, copy), partial(self._make, cut))
 
     def forget(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
@@ -95,45 +109,62 @@ class FollowerCuts:
         if self._under_way.get(log) is not cut:
             return False
         if isinstance(result, Exception):
-            if not isinstance(result, StorageFailure):
-                self._broker.runtime.unexpected(result)
-                result = StorageFailure("cut", log.directory, str(result))
-            if not log.closed:
-                self._fail(cut, log.fail(result))
+            if isinstance(result, StorageFailure) and not log.closed:
+                log.fail(result)
+            self._failed(log, result)
+            self._end(cut)
             return False
         return True
 
-    def _fail(self, cut: _UnderWay, failure: StorageFailure) -> None:
-        self._broker.log_failed(cut.log, failure)
-        self._end(cut)
+    def _failed(self, log: PartitionLog, error: Exception) -> None:
+        """After a bug of ours, too, the log goes out of service: its files may not be what is known of them."""
+        if not isinstance(error, StorageFailure):
+            self._broker.runtime.unexpected(error)
+            error = StorageFailure("cut", log.directory, str(error))
+            if not log.closed:
+                log.fail(error)
+        if not log.closed:
+            self._broker.log_failed(log, error)
 
     def _make(self, cut: _UnderWay, result: object) -> None:
         if not self._goes_on(cut, result):
             return
         log, broker = cut.log, self._broker
         try:
+            directory = self._prepare(cut)
+            if directory is not None:
+                self._prepare_beside(cut, directory, None)
+                return
             end_offset, sync = cut.make()
-        except StorageFailure as failure:
-            self._fail(cut, failure)
-            return
-        directory = broker.directories.of(log)
-        if directory is not None:
-            directory.offsets.cut_made(cut.name)
-        cut.made(end_offset)
-        if sync is None:
+            directory = broker.directories.of(log)
+            if directory is not None:
+                directory.offsets.cut_made(cut.name)
+            cut.made(end_offset)
+        except Exception as error:
+            self._failed(log, error)
             self._end(cut)
         else:
-            broker.runtime.offload.submit(sync, partial(self._synced, cut))
+            if sync is None:
+                self._end(cut)
+            else:
+                broker.runtime.offload.submit(sync, partial(self._synced, cut))
 
     def _synced(self, cut: _UnderWay, result: object) -> None:
         if self._goes_on(cut, result):
             self._end(cut)
 
     def _end(self, cut: _UnderWay) -> None:
-        del self._under_way[cut.log]
-        if self._broker.partitions.release(cut.log):
-            self._broker.role_taken(cut.log)
-        cut.ended()
+        log = cut.log
+        del self._under_way[log]
+        for step in (self._take_role, lambda _: cut.ended()):
+            try:
+                step(log)
+            except Exception as error:
+                self._failed(log, error)
+
+    def _take_role(self, log: PartitionLog) -> None:
+        if self._broker.partitions.release(log):
+            self._broker.role_taken(log)
 
 
 def _prepare(directory: LogDirectory | None, copy: Callable[[], None] | None) -> None:

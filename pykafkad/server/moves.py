@@ -127,12 +127,13 @@ class Moves:
             self._failed(move, failure)
 
     def _is_calm(self, move: FutureReplica) -> bool:
-        """Keep the log from being synced and wait for its large writes; whether no sync of it is under way."""
+        """Keep the log from being synced and wait for its large writes; whether no sync of it is under way, and no cut
+        (`follower_cuts.py`), which ends the move."""
         commits = self._broker.commits
         commits.postpone_syncs(move.log)
         # A log that is always busy always has a large write under way.
         commits.write_all()
-        return not commits.is_under_sync(move.log)
+        return not commits.is_under_sync(move.log) and move.log not in self._broker.partitions.held
 
     def _is_assigned(self, move: FutureReplica) -> bool:
         """Whether the metadata names the new directory. If it does not, the controller is asked to change it; a move

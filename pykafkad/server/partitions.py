@@ -13,7 +13,7 @@ from pykafkad.server import pending_partitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from pykafkad.config import Settings, TopicSettings
     from pykafkad.log.snapshot_store import PreparedRewind
@@ -275,8 +275,13 @@ class Partitions:
         self._commits.broker.role_changed(log, state)
 
     def hold(self, log: PartitionLog) -> None:
-        """Whatever the metadata says from now on, the log keeps its role."""
+        """Whatever the metadata says from now on, the log keeps its role. It is not cleaned, and ends no move."""
         self._held[log] = None
+
+    @property
+    def held(self) -> Collection[PartitionLog]:
+        """The logs between `hold` and `release`."""
+        return self._held.keys()
 
     def release(self, log: PartitionLog) -> bool:
         """The log takes the role that it has been given meanwhile; whether there was one."""

@@ -17,6 +17,7 @@ THROTTLES = ("tests/server/test_replication_throttles.py", "tests/quotas/test_re
 RACKS = ("tests/handlers/test_preferred_replica.py", "tests/log/test_replica.py")
 HANDLERS = ("tests/handlers/test_fetch_by_followers.py",)
 CUTS = ("tests/server/test_follower_cuts.py",)
+COMPACTION = ("tests/server/test_compaction.py",)
 QUIET = ("tests/server/test_quiet_partitions.py",)
 ROUNDS = ("tests/simulation/test_controller_rounds.py",)
 
@@ -178,6 +179,27 @@ PLANTS = (
         "broker.runtime.offload.submit(sync, partial(self._synced, cut))",
         "self._synced(cut, sync())",
         CUTS,
+    ),
+    Plant(
+        "what a cut needs is looked at once, before it waits",
+        "server/follower_cuts.py",
+        "directory = self._prepare(cut)\nif directory is not None:",
+        "directory = None\nif directory is not None:",
+        CUTS,
+    ),
+    Plant(
+        "a bug in a cut leaves the partition as it is for ever",
+        "server/follower_cuts.py",
+        "except Exception as error:\nself._failed(log, error)\nself._end(cut)",
+        "except StorageFailure as error:\n    self._failed(log, error)\n    self._end(cut)",
+        CUTS,
+    ),
+    Plant(
+        "a log that is about to be cut is cleaned",
+        "log/cleaner_runs.py",
+        "[*self.busy, *held]",
+        "self.busy",
+        COMPACTION,
     ),
     Plant(
         "a log that is being cut takes another role",

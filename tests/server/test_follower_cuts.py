@@ -7,7 +7,11 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import StorageFailure
+from pykafkad.log import follower_log
+from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
 from pykafkad.log.replica import FOLLOWER, LEADER
+from pykafkad.server.broker import Broker
+from pykafkad.server.replica_fetchers import LeaderFetcher
 from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
 
@@ -112,3 +116,69 @@ def test_a_cut_that_does_not_reach_the_device_takes_the_log_out_of_service(cut):
     world.run(3.0)
     assert log.offline is not None and len(world.nodes[1].broker.replication.cuts) == 0
     assert any("partition-offline" in line for line in world.lines)
+
+
+@pytest.mark.parametrize("where", ["the cut", "what it is told to", "its end", "a job"])
+def test_a_bug_in_a_cut_takes_the_log_out_of_service(cut, monkeypatch, where):
+    """It is said, and the partition does not stand still in silence."""
+    world, _, held = cut
+    log = world.log(1, "t")
+
+    def fail(*_):
+        raise ValueError("a bug")
+
+    patched = {"the cut": (follower_log, "truncate"), "what it is told to": (LeaderFetcher, "_was_cut")}
+    if where in patched:
+        monkeypatch.setattr(*patched[where], fail)
+    world.run(10.0, holds=lambda: bool(held.jobs) or log.offline is not None)
+    if where == "its end":
+        monkeypatch.setattr(Broker, "role_taken", fail)
+        state = copy.copy(world.state("t"))
+        state.partition_epoch += 1
+        world.nodes[1].broker.partitions._adopt(log, state)
+    elif where == "a job":
+        held.jobs = [(fail, then) for _, then in held.jobs]
+    held.go_on()
+    world.run(3.0)
+    broker = world.nodes[1].broker
+    assert log.offline is not None and not broker.replication.cuts and not broker.partitions.held
+    assert all(each.paused_until < 1e9 for each in broker.replication.fetchers._by_leader[2]._followed.values())
+    assert world.unexpected_errors() == 1 and any("partition-offline" in line for line in world.lines)
+
+
+def test_a_move_that_begins_before_the_cut_is_given_up(cut, monkeypatch):
+    """The log is not cut at once: first it is said that its checkpoint does not count."""
+    world, _, held = cut
+    log, broker = world.log(1, "t"), world.nodes[1].broker
+    directory = broker.directories.of(log)
+    directory.offsets.recovery_points["t", 0] = 2
+    world.run(10.0, holds=lambda: bool(held.jobs))
+    assert log.end_offset == 2
+    cancelled = []
+    monkeypatch.setattr(type(broker.moves), "cancel", lambda self, *key: cancelled.append((*key, log.end_offset)))
+    directory.futures["t", 0] = "t-0.0-future"
+    held.go_on()
+    world.run(5.0, holds=lambda: log.end_offset == 1)
+    assert log.end_offset == 1 and cancelled == [("t", 0, 2)]
+    del directory.futures["t", 0]
+
+
+def test_a_checkpoint_that_comes_before_the_cut_does_not_count(cut, monkeypatch):
+    """A shared file is copied first; what is synced meanwhile is cut soon."""
+    world, _, held = cut
+    log, node = world.log(1, "t"), world.nodes[1]
+    directory = node.broker.directories.of(log)
+    monkeypatch.setattr(follower_log, "prepare", lambda log, end_offset: lambda: None)
+    directory.offsets.recovery_points["t", 0] = 1
+    world.run(10.0, holds=lambda: bool(held.jobs))
+    directory.offsets.recovery_points["t", 0] = 2
+    held.go_on()
+    world.run(1.0, holds=lambda: bool(held.jobs))
+    assert log.end_offset == 2 and held.jobs, "it waits"
+    assert [each for each in node.disk.listdir("/data") if each.startswith("t-0.") and each.endswith(FRESH_SUFFIX)]
+    held.go_on()
+    world.run(1.0, holds=lambda: bool(held.jobs))
+    assert log.end_offset == 1 and len(directory.offsets.fresh) == 1
+    held.go_on()
+    world.run(5.0, holds=lambda: log.end_offset == 2)
+    assert log.end_offset == 2 and world.unexpected_errors() == 0

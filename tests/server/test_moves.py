@@ -113,3 +113,17 @@ def test_a_log_that_moves_while_it_is_recovered_after_a_full_disk_is_recovered_a
     fill_with_syncs(world, 10, 5)
     world.disk.lose_power(random.Random(1))
     assert numbers(world.restart()) == list(range(15))
+
+
+def test_a_move_does_not_end_while_the_log_is_about_to_be_cut(world):
+    """The cut ends the move: what the copy has may be what is cut."""
+    partitions = world.broker.partitions
+    log = partitions.get("t", 0)
+    partitions.hold(log)
+    alter(world, ("/b", "t", 0))
+    for _ in range(30):
+        one_step(world)
+    assert places(world, "t") == ["a"] and named(world) == "/a"
+    partitions.release(log)
+    finish(world)
+    assert places(world, "t") == ["b"] and numbers(world) == list(range(10))
