@@ -48,10 +48,9 @@ def mixed(
     request: pytest.FixtureRequest, kafka_jars: Path, tmp_path: Path, runner: ToolRunner,
     started: Callable[[ProcessBroker], ProcessBroker],
 ) -> Iterator[Mixed]:  # fmt: skip
-    """The controller is of the one kind or of the other; the latter takes as long, and is left out without
+    """The controller is of the one kind or of the other. Either takes minutes, and is left out without
     `--whole-suites`."""
-    if request.param == "pykafkad":
-        request.getfixturevalue("whole_suites")
+    request.getfixturevalue("whole_suites")
     port, more = free_port(), {**REPLICATED, **SESSIONS}
     made: dict[int, ProcessBroker] = {KAFKA: KafkaNode(kafka_jars, tmp_path / "kafka", "broker", KAFKA, port, **more)}
     for each in OURS:

@@ -13,15 +13,15 @@ from tests.testing.test_several_brokers import addresses, connects, leaders, log
 REPLICATED = {"default.replication.factor": 3, "controller.quorum.fetch.timeout.ms": 1000}
 
 
-@pytest.fixture(params=[False, True], ids=["thread", "process"])
+@pytest.fixture(params=["thread", pytest.param("process", marks=pytest.mark.long)])
 def broker(request):
     """Three brokers and three controllers, on a thread of this process or in one of their own."""
     with Broker(
         brokers=3, controllers=3, topics={"orders": 3}, records={"orders": ["a", "b", "c"]}, settings=REPLICATED,
-        own_process=request.param,
+        own_process=request.param == "process",
     ) as broker:  # fmt: skip
         yield broker
-        if not request.param:
+        if request.param == "thread":
             assert broker._running._process.runtime.metrics.unexpected_errors == 0
 
 
@@ -84,6 +84,7 @@ def test_brokers_stop_die_and_come_back(broker):
     assert len(broker.records("orders")) == 6
 
 
+@pytest.mark.long
 def test_the_clock_moves_for_all_of_them(broker):
     """However far: when it has moved all of them serve, and somebody decides."""
     for seconds in (120, 86_400):
@@ -93,7 +94,7 @@ def test_the_clock_moves_for_all_of_them(broker):
         broker.create_topic(f"after-{seconds}")
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_killed", [pytest.param(False, marks=pytest.mark.long), True])
 def test_all_start_again_at_their_addresses(broker, is_killed):
     """Also those that were killed before. No node is taken for another."""
     before = addresses(broker)
@@ -131,7 +132,7 @@ def test_a_reset_needs_a_controller_that_decides(broker):
     assert broker.topics() == {"orders": 3}
 
 
-@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
+@pytest.mark.parametrize("own_process", [False, pytest.param(True, marks=pytest.mark.long)], ids=["thread", "process"])
 def test_all_of_them_ask_for_tls_and_a_login(own_process):
     """Users and ACLs are known to each broker when it is started."""
     with Broker(
@@ -154,6 +155,7 @@ def test_all_of_them_ask_for_tls_and_a_login(own_process):
         assert len(broker.records("t")) == 3
 
 
+@pytest.mark.long
 def test_the_data_is_a_directory(tmp_path):
     """Single nodes can be killed there too, and what they had is served by the same number of controllers."""
     settings = {"broker.session.timeout.ms": 1000}
