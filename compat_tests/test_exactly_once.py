@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata, TopicPartition as PythonPartition
 
 from compat_tests.brokers.broker import Broker
-from compat_tests.samples import wait_until
+from compat_tests.samples import TookTooLong, wait_until
 from compat_tests.test_confluent_kafka import create
 
 FreshName = Callable[..., str]
@@ -103,8 +103,10 @@ class Copier:
             try:
                 return self.consumer.committed(partitions, timeout=SECONDS)
             except KafkaException as error:
-                if error.args[0].code() not in LOADING or time.monotonic() > deadline:
+                if error.args[0].code() not in LOADING:
                     raise
+                if time.monotonic() > deadline:
+                    raise TookTooLong(f"the group has no coordinator after {SECONDS} s") from error
                 time.sleep(0.1)
 
     def close(self) -> None:

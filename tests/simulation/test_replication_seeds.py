@@ -12,7 +12,7 @@ from tests.simulation.replication_faults import FAULTS, FaultyWorld
 from tests.simulation.replication_seeds import run
 
 PARTS = 8
-SEEDS = 96
+SEEDS = 48
 
 
 @pytest.mark.parametrize("part", sampled(range(PARTS), 4))
