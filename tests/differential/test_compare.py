@@ -38,15 +38,6 @@ def pair():
 
 
 @pytest.fixture
-def between(pair):
-    """A tee between them."""
-    found = Tee(("127.0.0.1", 0), *(links.address(each.bootstrap) for each in pair))
-    found.start()
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def client(between):
     """Its requests go to both."""
     found = Client("127.0.0.1", between.port, LONG, client_id="app")

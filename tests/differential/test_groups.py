@@ -6,7 +6,6 @@ import pytest
 
 from pykafkad.differential import group_members, links
 from pykafkad.differential.group_members import GroupMembers
-from pykafkad.differential.tee import Tee
 from pykafkad.testing import Broker
 from pykafkad.testing.waits import until
 from pykafkad.testing.wire_client import VERSIONS, WireClient
@@ -31,14 +30,6 @@ def pair():
     """Two brokers that are alike."""
     with Broker(topics={"orders": 2}) as first, Broker(topics={"orders": 2}) as second:
         yield first, second
-
-
-@pytest.fixture
-def between(pair):
-    found = Tee(("127.0.0.1", 0), *(links.address(each.bootstrap) for each in pair))
-    found.start()
-    yield found
-    found.close()
 
 
 @pytest.fixture

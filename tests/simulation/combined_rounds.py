@@ -4,12 +4,11 @@ Whatever was acknowledged is in every replica at the end, at the offset that was
 `python -m tests.simulation.combined_rounds FIRST LAST` plays seeds and says which fail."""
 
 import sys
-import traceback
 from random import Random
 
 from pykafkad.wire.records import iterate_records
 from tests.simulation.combined import CombinedNodes
-from tests.simulation.controller_rounds import content
+from tests.simulation.controller_rounds import content, main
 from tests.simulation.controllers import controller_of, host_of
 from tests.simulation.network import Link
 
@@ -136,23 +135,5 @@ class Rounds:
             assert offset in found.get(value, ()), f"{value} was acknowledged at {offset} and is at {found.get(value)}"
 
 
-def main(first, last):
-    """Play seeds; the exit code says whether one failed."""
-    failed = []
-    kinds = {}
-    for seed in range(first, last):
-        rounds = Rounds(seed)
-        try:
-            rounds.play()
-        except Exception:
-            failed.append(seed)
-            print(f"seed {seed}:")
-            traceback.print_exc()
-        for kind in rounds.kinds:
-            kinds[kind] = kinds.get(kind, 0) + 1
-    print(f"{last - first} seeds, failed: {failed}, {kinds}")
-    return bool(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), Rounds))

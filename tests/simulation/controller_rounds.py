@@ -163,12 +163,12 @@ def content(image):
     return tuple(sorted(repr(record.value) for record in snapshots.read(data))), image.offset, image.epoch
 
 
-def main(first, last):
-    """Play seeds; the exit code says whether one failed."""
+def main(first, last, make=Rounds):
+    """Play the rounds that `make` makes of each seed; the exit code says whether one failed."""
     failed = []
     kinds = {}
     for seed in range(first, last):
-        rounds = Rounds(seed)
+        rounds = make(seed)
         try:
             rounds.play()
         except Exception:
