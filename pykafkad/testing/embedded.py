@@ -21,7 +21,7 @@ from pykafkad.server.wiring import Process
 from pykafkad.testing import log_bridge
 from pykafkad.testing.broker_loop import CALL_SECONDS, BrokerEnded, BrokerLoop
 from pykafkad.testing.options import Options
-from pykafkad.testing.wire_client import connected
+from pykafkad.testing.wire_client import connected_to
 
 if TYPE_CHECKING:
     from socket import socket
@@ -45,6 +45,7 @@ class EmbeddedBroker(BrokerLoop):
         if keeps_timeline:
             self.keep_timeline()
         self._options = options
+        self.has_several = options.brokers > 1
         self.clock.ahead_seconds = ahead_seconds
         self._is_traced = is_traced
         self.control = ""
@@ -166,9 +167,10 @@ class EmbeddedBroker(BrokerLoop):
         """Those of all nodes."""
         return [broker.socket_server for broker in self._process.brokers]
 
-    def connect(self) -> socket:
-        """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
-        return connected(self.control.partition(",")[0])
+    def connect(self, node_id: int | None = None) -> socket:
+        """A connection for the test's own requests, to that one of several brokers. Raises RuntimeError before the
+        start, and OSError."""
+        return connected_to(self.control, None if node_id is None else self._process.node_ids.index(node_id))
 
     def close(self) -> None:
         """Stop it for good, and wait until its port is free. Raises what has ended its loop, if anything has."""
