@@ -335,8 +335,6 @@ def set_level(options: Options) -> None:
     if options.log_format not in (None, "text", "json"):
         raise ConfigError(f"--log-format {options.log_format}: must be text or json")
     if options.log_format == "json":
-        if options.processes is not None:
-            raise ConfigError("--log-format json: brokers in --processes of their own write text only")
         from pykafkad.server.json_log import JsonSink
 
         logs.configure(level, JsonSink())
