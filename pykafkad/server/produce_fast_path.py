@@ -18,30 +18,25 @@ if TYPE_CHECKING:
     from weakref import WeakSet
 
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.quotas.rate_sensor import RateSensor
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Connection
 
     AnswerParts = tuple[Callable[..., bytes], int, bytes, bytes, int]
-    Meter = tuple[Callable[[int], float], Callable[[float], None] | None]
-    """Counts the requests of a client with quotas: `begin(size_bytes)` gives the time at which one begins. It gives -1
-    for one that is over a quota, and counts nothing then. `finish(began)` counts the processor time since."""
-    MeterOf = Callable[[memoryview], Meter | None]
+    Sensors = tuple[RateSensor | None, RateSensor | None]
+    """Of the bytes and of the processor time of a client with quotas; None where no quota counts for it. That of the
+    bytes is always there if that of the time is."""
+    SensorsOf = Callable[[memoryview], Sensors]
     """Of the client whose id this is, with its length before it. Raises LookupError for an id that can't be read."""
-    Known = tuple[
-        PartitionLog,
-        Callable[..., bytes],
-        int,
-        bytes,
-        bytes,
-        int,
-        Callable[[int], float] | None,
-        Callable[[float], None] | None,
-    ]
+    Known = tuple[PartitionLog, Callable[..., bytes], int, bytes, bytes, int, RateSensor | None, RateSensor | None]
 
 _CLIENT_LENGTH = Struct(">h")
 _FIXED_BODY = Struct(">hhiih")  # no transactional id (-1), acks, timeout, one topic, the length of its name
 _FLEXIBLE_BODY = Struct(">BBhiB")  # no header tags, no transactional id, acks, timeout, one topic (2)
 _SIZE = Struct(">i")
+
+PERCENT_PER_SECOND = 100.0
+"""What a second of processor time counts for the quota of it."""
 
 # Of each version. A longer preamble, which only a client id makes so long, is read anew each time.
 _MAX_REMEMBERED = 5_000
@@ -73,12 +68,13 @@ class ProduceFastPath:
         "_cover",
         "_dirty",
         "_may_write",
-        "_meter_of",
         "_metered",
+        "_now",
         "_partition_keys",
         "_preambles",
         "_remembering",
         "_runtime",
+        "_sensors_of",
     )
 
     def __init__(
@@ -86,24 +82,26 @@ class ProduceFastPath:
         broker: Broker,
         may_write: Callable[[str], bool] | None = None,
         remembering: Callable[[], None] | None = None,
-        meter_of: MeterOf | None = None,
+        sensors_of: SensorsOf | None = None,
     ) -> None:
         """`may_write(topic)` says whether the caller may write to it; without it, all that come here may.
-        `remembering()` is told before a preamble is remembered. `meter_of` finds what counts for a client's quotas."""
+        `remembering()` is told before a preamble is remembered. `sensors_of` finds what counts for a client with
+        quotas."""
         self._broker = broker
         self._may_write = may_write
-        self._meter_of = meter_of
+        self._sensors_of = sensors_of
         self._metered: WeakSet[ProduceFastPath] | None = None
         accepts = broker.writable_by_clients
         if may_write is not None:
             accepts = lambda log: may_write(log.topic) and broker.writable_by_clients(log)  # noqa: E731
         self._remembering = remembering
         self._runtime = broker.runtime
+        self._now = broker.runtime.clock.now
         self._dirty = broker.commits.dirty
         self._cover = broker.commits.fast_answers.append
         self._partition_keys = partition_key_cache.PartitionKeyCache(lambda: broker.partitions, accepts)
         # By version: a preamble to (log, the answer's pack function, its size, what stands before and behind its
-        # offsets, where its error code stands, and the two functions of the client's meter or None).
+        # offsets, where its error code stands, and the client's two sensors or None).
         self._preambles: list[dict[bytes, Known]] = [{} for _ in range(max(self.versions) + 1)]
 
     def forget(self) -> None:
@@ -114,7 +112,7 @@ class ProduceFastPath:
         for metered in self._metered or ():
             metered.forget()
 
-    def metered(self, meter_of: MeterOf, remembering: Callable[[], None]) -> ProduceFastPath:
+    def metered(self, sensors_of: SensorsOf, remembering: Callable[[], None]) -> ProduceFastPath:
         """The same for a caller with quotas, which counts what it serves. It serves nothing that is over a quota."""
         if self._metered is None:
             from weakref import WeakSet
@@ -127,7 +125,7 @@ class ProduceFastPath:
                 own()
             remembering()
 
-        made = ProduceFastPath(self._broker, self._may_write, both, meter_of)
+        made = ProduceFastPath(self._broker, self._may_write, both, sensors_of)
         self._metered.add(made)
         return made
 
@@ -157,26 +155,34 @@ class ProduceFastPath:
         except (StructError, IndexError):
             # Not of the common shape, or broken: the general path tells which.
             return False
-        log, pack, answer_size, before, behind, error_position, begin, finish = known
-        if begin is not None:
-            began = begin(end - start)
-            if began < 0:
+        log, pack, answer_size, before, behind, error_position, sent, request = known
+        if sent is not None:
+            # `charge` would cost three times as much: most is done once a turn.
+            turn = self._runtime.now
+            if sent.turn != turn or (request is not None and request.turn != turn):
+                _begin_turn(sent, request, turn)
+            sent.at_most = at_most = sent.at_most + (end - start)
+            if request is not None:
+                if (at_most > sent.safe or request.at_most > request.safe) and _is_over(sent, request, end - start):
+                    return False
+                began = self._now()
+            elif at_most > sent.safe and _is_over(sent, None, end - start):
                 return False
         try:
             base_offset, _, append_time_ms, log_start_offset = log.append_batch(
                 view[records:last], self._runtime.now_ms, version
             )
         except (KafkaError, ProtocolError, StorageFailure):
-            if begin is not None:
+            if sent is not None:
                 # The general path counts it.
-                begin(start - end)
+                sent.at_most -= end - start
             return False
         outbox = connection.outbox
         self._dirty[log] = None
         self._cover((log, connection, len(outbox), error_position))
         outbox.append(pack(answer_size, correlation_id, before, base_offset, append_time_ms, log_start_offset, behind))
-        if finish is not None:
-            finish(began)
+        if request is not None:
+            request.at_most += (self._now() - began) * PERCENT_PER_SECOND
         return True
 
     def _look_up(self, connection: Connection, view: memoryview, start: int, end: int, version: int) -> Known | None:
@@ -207,14 +213,14 @@ class ProduceFastPath:
         log = self._partition_keys.log(key, form)
         if log is None:
             return None
-        meter: Meter | tuple[None, None] = (None, None)
-        if self._meter_of is not None:
+        sensors: Sensors = (None, None)
+        if self._sensors_of is not None:
             try:
-                meter = self._meter_of(view[start + 8 : position]) or meter
+                sensors = self._sensors_of(view[start + 8 : position])
             except LookupError:
                 return None
         connection.preamble_length = key_end - start
-        found = (log, *_answer_parts(version, key), *meter)
+        found = (log, *_answer_parts(version, key), *sensors)
         if key_end - start <= _MAX_PREAMBLE_BYTES:
             if self._remembering is not None:
                 self._remembering()
@@ -223,6 +229,28 @@ class ProduceFastPath:
                 known.clear()
             known[bytes(view[start + 8 : key_end])] = found
         return found
+
+
+def _begin_turn(sent: RateSensor, request: RateSensor | None, turn: float) -> None:
+    """What is added from now on is of this turn."""
+    if turn >= sent.until:
+        sent.settle()
+    sent.turn = turn
+    if request is not None:
+        if turn >= request.until:
+            request.settle()
+        request.turn = turn
+
+
+def _is_over(sent: RateSensor, request: RateSensor | None, size_bytes: int) -> bool:
+    """Whether the client is over a quota with the request of that size, which was added; takes it back then."""
+    now_ms = sent.turn * 1000
+    if (sent.at_most > sent.safe and sent.throttle_ms(now_ms)) or (
+        request is not None and request.at_most > request.safe and request.charge(0.0, now_ms)
+    ):
+        sent.record(-size_bytes, now_ms)
+        return True
+    return False
 
 
 def _answer_parts(version: int, key: bytes) -> AnswerParts:

@@ -6,18 +6,14 @@ throttle time. The processor time is known only afterwards, so it is the next re
 from __future__ import annotations
 
 from pykafkad.handlers import table
-from pykafkad.server.produce_fast_path import ProduceFastPath
+from pykafkad.server.produce_fast_path import PERCENT_PER_SECOND, ProduceFastPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pykafkad.quotas.client_quota import ClientQuota
     from pykafkad.quotas.rate_sensor import RateSensor
     from pykafkad.server.connection import Connection
-    from pykafkad.server.produce_fast_path import Meter
     from pykafkad.server.quotas import Quotas
-    from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath
 
     ClientSensors = tuple[RateSensor | None, RateSensor | None]
@@ -30,9 +26,6 @@ MAX_REMEMBERED = 5_000
 """How many client ids a caller's fast path remembers."""
 MAX_PREAMBLES = 100_000
 """How many preambles of Produce all callers together remember, of some 500 bytes each, 1 KB at most."""
-
-PERCENT_PER_SECOND = 100.0
-"""What a second of processor time counts."""
 
 MAX_CLIENT_ID_BYTES = 255
 """A request with a longer client id takes the general path."""
@@ -119,19 +112,15 @@ class _QuotaFastPath:
         self._known: dict[bytes, ClientSensors] = {}
         self.serve: FastPath = self._fetch if api == "Fetch" else self._other
 
-    def of_producer(self, client_id: memoryview) -> Meter | None:
-        """What counts the produce requests of a client; None where no quota does. Raises LookupError for an id that
-        can't be read here."""
+    def of_producer(self, client_id: memoryview) -> ClientSensors:
+        """What counts the produce requests of a client. Raises LookupError for an id that can't be read here."""
         found = self._sensors(client_id, self._quotas.producer_byte_rate)
         if found is None:
             raise LookupError("the client id can't be read")
         sent, request = found
-        if sent is None and request is None:
-            return None
-        sent = self._quotas.unlimited if sent is None else sent
-        if request is None:
-            return _meter_of_bytes(sent, self._runtime), None
-        return _meter_of_both(sent, request, self._runtime, self._now)
+        if sent is None and request is not None:
+            sent = self._quotas.unlimited
+        return sent, request
 
     def _fetch(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
@@ -218,43 +207,3 @@ class _QuotaFastPath:
         found = (sent, quotas.request_percentage.sensor(self._user, name, now_ms))
         self._remember(client_id, found)
         return found
-
-
-def _meter_of_bytes(sent: RateSensor, runtime: Runtime) -> Callable[[int], float]:
-    def begin(size_bytes: int) -> float:
-        turn = runtime.now
-        if turn >= sent.until:
-            sent.settle()
-        sent.turn = turn
-        sent.at_most = at_most = sent.at_most + size_bytes
-        if at_most > sent.safe and sent.throttle_ms(turn * 1000):
-            sent.record(-size_bytes, turn * 1000)
-            return -1.0
-        return 0.0
-
-    return begin
-
-
-def _meter_of_both(sent: RateSensor, request: RateSensor, runtime: Runtime, now: Callable[[], float]) -> Meter:
-    """Functions with what they need in their cells, without further calls: quotas cost a produce request as little as
-    they do because of that."""
-
-    def begin(size_bytes: int) -> float:
-        turn = runtime.now
-        if turn >= sent.until:
-            sent.settle()
-        if turn >= request.until:
-            request.settle()
-        sent.turn = request.turn = turn
-        sent.at_most = at_most = sent.at_most + size_bytes
-        if (at_most > sent.safe and sent.throttle_ms(turn * 1000)) or (
-            request.at_most > request.safe and request.charge(0.0, turn * 1000)
-        ):
-            sent.record(-size_bytes, turn * 1000)
-            return -1.0
-        return now()
-
-    def finish(began: float) -> None:
-        request.at_most += (now() - began) * PERCENT_PER_SECOND
-
-    return begin, finish

@@ -13,7 +13,8 @@ from __future__ import annotations
 from pykafkad.quotas.client_quota import ClientQuota
 from pykafkad.quotas.rate_sensor import RateSensor
 from pykafkad.quotas.token_bucket import MutationQuota, TokenBucket
-from pykafkad.server.quota_fast_paths import PERCENT_PER_SECOND, QuotaFastPaths
+from pykafkad.server.produce_fast_path import PERCENT_PER_SECOND
+from pykafkad.server.quota_fast_paths import QuotaFastPaths
 from pykafkad.server.session import READY
 
 TYPE_CHECKING = False

@@ -241,37 +241,34 @@ class ScramLoad(GuardedLoad):
 
 
 class CostLoad(OwnBrokerLoad):
-    """Small produce requests to a broker of ours with something, beside the one without it."""
+    """Small produce requests to a broker of ours with something, beside a broker, or the same one, without it."""
 
     def round(self, broker, bench):
         """The requests/s of the broker with it, and `beside_without`: them to those without. Both are measured twice,
         in turn. Nothing of Kafka."""
         if broker.name != Pykafkad.name:
             return {}
-        own = self.owned[broker.name]
-        options = bench.options
-        both = (broker, own)
-        topics, paths = [bench.new_name("cost") for _ in both], []
-        for each, topic in zip(both, topics, strict=True):
-            with Session(each.port) as session:
-                topic_id = session.create_topics({topic: PARTITIONS})[topic]
-            paths.append(produce_templates(bench, topic, topic_id, encoded_batch(None)))
         found = ([], [])
         for has_it in TURNS:
+            measured = self.switched(broker, bench, has_it)
+            topic = bench.new_name("cost")
+            with Session(measured.port) as session:
+                topic_id = session.create_topics({topic: PARTITIONS})[topic]
+            path = produce_templates(bench, topic, topic_id, encoded_batch(None))
+            options = bench.options
             found[has_it].append(
                 loadgen.run(
-                    both[has_it].port,
-                    paths[has_it],
+                    measured.port,
+                    path,
                     connections=50,
                     seconds=options.seconds,
                     warmup=options.warmup,
-                    pid=both[has_it].pid,
+                    pid=measured.pid,
                 )
             )
-        for each, topic, path in zip(both, topics, paths, strict=True):
-            with Session(each.port) as session:
+            with Session(measured.port) as session:
                 session.delete_topics([topic])
-            each.wait_until_deleted(topic)
+            measured.wait_until_deleted(topic)
             path.unlink()
         without, having = (
             {figure: median([run[figure] for run in runs]) for figure in ("requests_per_s", "cpu_us_per_request")}
@@ -282,6 +279,10 @@ class CostLoad(OwnBrokerLoad):
             "beside_without": having["requests_per_s"] / without["requests_per_s"],
             "cpu_beside_without": having["cpu_us_per_request"] / without["cpu_us_per_request"],
         }
+
+    def switched(self, broker, bench, has_it):
+        """The broker with it or without."""
+        return self.owned[broker.name] if has_it else broker
 
 
 class AclsLoad(CostLoad):
@@ -322,21 +323,24 @@ class AclsLoad(CostLoad):
 
 
 class QuotasLoad(CostLoad):
-    """Quotas of every client on bytes and on time, so high that they never throttle."""
+    """Quotas of every client on bytes and on time, so high that they never throttle. One process has them and has them
+    not, in turn: two processes differ by some per cent."""
 
     def prepare(self, broker, bench):
-        """Starts a broker and sets them."""
-        if broker.name != Pykafkad.name:
-            return
-        own = self.own(broker, bench)
-        own.start()
-        request = messages.AlterClientQuotasRequest
+        """Starts a broker."""
+        if broker.name == Pykafkad.name:
+            self.own(broker, bench).start()
+
+    def switched(self, broker, bench, has_it):
+        """The one broker, after it was told so."""
+        own, request = self.owned[broker.name], messages.AlterClientQuotasRequest
         names = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
         everybody = request.EntryData(
             entity=[request.EntityData(entity_type="client-id", entity_name=None)],
-            ops=[request.OpData(key=name, value=MUCH, remove=False) for name in names],
+            ops=[request.OpData(key=name, value=MUCH, remove=not has_it) for name in names],
         )
         with Session(own.port) as session:
             answer = Asker(session).ask("AlterClientQuotas", 1, entries=[everybody], validate_only=False)
         if answer.entries[0].error_code:
             raise loadgen.LoadFailed(f"no quota: {answer.entries[0].error_message}")
+        return own
