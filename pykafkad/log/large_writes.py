@@ -24,7 +24,13 @@ if TYPE_CHECKING:
         """What writes beside the loop: `server/log_writer.py`."""
 
         from_bytes: int
-        """The size of a batch from which on it is written beside the loop."""
+        """The size of a batch from which on it may be written beside the loop."""
+
+        def takes(self, size_bytes: int) -> bool:
+            """Whether a batch of at least that size is to be written beside the loop."""
+
+        def observe(self, size_bytes: int, seconds: float) -> None:
+            """The loop has written a batch itself, which took so long."""
 
         def take_frame(self, records: Writable) -> bytearray | None:
             """The buffer of the frame that `records` came in, which stays as it is until their write has ended. None if
@@ -35,6 +41,10 @@ if TYPE_CHECKING:
 
         def finish(self, log: LogFiles) -> None:
             """Wait until no write of `log` is under way."""
+
+
+TIMED_FROM_BYTES = 32 * 1024
+"""The writer learns how long the loop's writes of batches take from this size on."""
 
 
 class LargeWrite:

@@ -55,12 +55,11 @@ class LogFiles(LogSegments):
     that have not ended, and `write_failure` is set by the first that fails.
 
     `offline` is the `StorageFailure` after which the log takes no more writes, else None. Reads go on. Only recovery
-    ends this state, at a start or by `reopening.py`: it finds out what the disk holds. `has_aborted` says whether a
-    segment may hold the marker of an aborted transaction. `name_changes` counts the files that were added to or removed
-    from the folder; the device has the changes up to `name_changes_synced`. `is_new` says that the folder's own name
-    may not be synced. `messages_in` counts the records that were appended. `late_snapshot` is the path and content of a
-    producer snapshot that the next sync job writes. An unopened log has no segment to remove by retention before
-    `due_ms`."""
+    ends this state, at a start or by `reopening.py`. `has_aborted` says whether a segment may hold the marker of an
+    aborted transaction. `name_changes` counts the files that were added to or removed from the folder; the device has
+    the changes up to `name_changes_synced`. `is_new` says that the folder's own name may not be synced. `messages_in`
+    counts the records that were appended. `late_snapshot` is the path and content of a producer snapshot that the next
+    sync job writes. An unopened log has no segment to remove by retention before `due_ms`."""
 
     __slots__ = (
         "topic",
@@ -307,20 +306,21 @@ class LogFiles(LogSegments):
     def _write_through(self, segment: Segment, records: Writable, end_offset: int) -> None:
         # The largest batches are written beside the loop, others at once, in one call with the batches gathered before.
         writer, size = self.writer, len(records)
-        if writer is not None and (size >= writer.from_bytes or self.writes_under_way):
+        if writer is not None and (self.writes_under_way or (size >= writer.from_bytes and writer.takes(size))):
             large_writes.begin(self, segment, records, end_offset)
             return
-        fill, gather = self._fill, self._gather
+        gather, fill = self.take_gathered()
+        began = self._services.clock.now() if size >= large_writes.TIMED_FROM_BYTES else 0.0
         try:
-            if gather is not None:
-                segment.file.pwritev([gather[:fill], records], segment.written_size)
-                self._fill = 0
-                self._gather = None
-                self.give_back(gather)
-            else:
+            if gather is None:
                 segment.file.pwrite(records, segment.written_size)
+            else:
+                segment.file.pwritev([gather[:fill], records], segment.written_size)
+                self.give_back(gather)
         except StorageFailure as failure:
             raise self.fail(failure) from None
+        if writer is not None and began:
+            writer.observe(fill + size, self._services.clock.now() - began)
         segment.written_size += fill + size
         self.written_end_offset = end_offset
 

@@ -4,10 +4,14 @@ A write copies the batch to the page cache, without the interpreter's lock. From
 than the hand-over to the thread: with batches of 1 MB the broker takes 1.2 times as many bytes a second by it. And the
 system makes writers wait for the device when it has too much to write back, for up to 0.2 s each.
 
+Where the system has no free memory at hand, a write takes three times as long: then smaller batches are written beside
+the loop as well. The writes that the loop does itself tell how long they take; while smaller batches go to the threads,
+one in `PROBE_EVERY` of them is written by the loop.
+
 The writes of one log run one after the other in the order in which they came. Logs are written side by side, by up to
 `MOST_THREADS` threads: where the system has to find fresh memory for the page cache, as on a virtual machine whose host
-took it back, a write takes three times as long as everything else that a batch costs, and one thread holds up all. A
-batch is written from the buffer of the frame that it came in, without a copy.
+took it back, one thread would hold up all. A batch is written from the buffer of the frame that it came in, without a
+copy.
 
 The bytes under way are bounded. Above the first bound, a connection that adds a write is muted until there is room;
 everybody else is served. So a peer has one frame beyond the bound, in the buffer that it was received into. Small
@@ -43,6 +47,19 @@ if TYPE_CHECKING:
 FROM_BYTES = 512 * 1024
 """Batches from this size on are written beside the loop. With smaller ones the hand-over costs too much."""
 
+SLOW_FROM_BYTES = 64 * 1024
+"""The same while writes are slow."""
+
+SLOW_SECONDS_PER_BYTE, QUICK_SECONDS_PER_BYTE = 0.9e-9, 0.6e-9
+"""Writes are slow from the first on, and until they are as quick as the second. Usually they take 0.3 to 0.4 ms a
+megabyte, and up to 1.5 ms where memory must be found."""
+
+PROBE_EVERY = 32
+"""Of so many batches that only slow writes send to the threads, one is written by the loop."""
+
+_MEAN_OF = 16
+# How many writes of the loop the mean of their times goes back.
+
 LIMIT_BYTES = 8 * 1024 * 1024
 """Above so many bytes under way connections that add to them are muted. It is a hundredth of a second's work of a disk
 that takes 1 GB a second."""
@@ -67,8 +84,10 @@ class LogWriter:
         from_bytes: int = FROM_BYTES,
         limit_bytes: int = LIMIT_BYTES,
     ) -> None:
-        self.from_bytes = from_bytes
+        self.from_bytes = self._usual_from_bytes = from_bytes
         self.limit_bytes = limit_bytes
+        self._seconds_per_byte = 0.0
+        self._until_probe = PROBE_EVERY
         self.frame_buffers = frame_buffers
         self._loop = loop
         self._written = written
@@ -93,6 +112,22 @@ class LogWriter:
         """The buffer of the frame that `records` came in, which is not used again before their write has ended; None if
         they must be copied."""
         return self.frame_buffers.lend(getattr(records, "obj", None))
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether a batch of at least `from_bytes` is to be written beside the loop, and not to tell how long writes
+        take."""
+        if size_bytes >= self._usual_from_bytes:
+            return True
+        self._until_probe = (self._until_probe - 1) % PROBE_EVERY
+        return self._until_probe != 0
+
+    def observe(self, size_bytes: int, seconds: float) -> None:
+        """The loop has written a batch that took so long."""
+        self._seconds_per_byte += (seconds / size_bytes - self._seconds_per_byte) / _MEAN_OF
+        if self._seconds_per_byte > SLOW_SECONDS_PER_BYTE:
+            self.from_bytes = min(SLOW_FROM_BYTES, self._usual_from_bytes)
+        elif self._seconds_per_byte < QUICK_SECONDS_PER_BYTE:
+            self.from_bytes = self._usual_from_bytes
 
     def add(self, write: large_writes.LargeWrite) -> None:
         """Write beside the loop; above the second bound, wait for room."""

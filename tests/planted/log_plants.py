@@ -21,8 +21,6 @@ INDEXES = (
 )
 RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
 
-LARGE = ("tests/log/test_large_writes.py", "tests/server/test_large_writes.py")
-
 TRANSACTIONS = ("tests/log/test_transactions.py",)
 
 PLANTS = (
@@ -40,49 +38,6 @@ PLANTS = (
         "start = min(start, ranges.pop())",
         "ranges.pop()",
         TRANSACTIONS,
-    ),
-    # Large batches that are written beside the loop.
-    Plant(
-        "a write goes on behind one that failed",
-        "log/large_writes.py",
-        "if log.write_failure is None:",
-        "if True:",
-        LARGE,
-    ),
-    Plant(
-        "a small batch is written before the large one in front of it",
-        "log/log_files.py",
-        "if self.writes_under_way:\n    large_writes.wait(self)",
-        "",
-        LARGE,
-    ),
-    Plant(
-        "two threads write to one log",
-        "server/log_writer.py",
-        "if write.log not in self._at_work:\n    break",
-        "break",
-        LARGE,
-    ),
-    Plant(
-        "a frame's buffer is used again while its batch is written",
-        "server/frame_buffers.py",
-        "self.served = None\nreturn buffer",
-        "return buffer",
-        LARGE,
-    ),
-    Plant(
-        "a connection goes on above the bound of the writes under way",
-        "server/connection.py",
-        "elif pool.is_full:",
-        "elif False:",
-        LARGE,
-    ),
-    Plant(
-        "an answer leaves before its large batch is written",
-        "server/commits.py",
-        "if log.writes_under_way:\n    behind[log] = True",
-        "",
-        LARGE,
     ),
     # Offsets and reads.
     Plant(

@@ -296,6 +296,47 @@ def test_batches_from_half_a_megabyte_on_are_written_beside_the_loop(world):
     assert codes(peer) == [[0]] * 2 and not log.writes_under_way
 
 
+def test_smaller_batches_are_written_beside_the_loop_while_writes_are_slow(world):
+    """One of some is still written by the loop, to tell when writes are quick again."""
+    peer, log, writer = world.connect(), world.broker.partitions.get("t", 0), world.broker.log_writer
+
+    def is_beside(size=100_000):
+        peer.answers.clear()
+        peer.send(produce("t", {0: batch(b"x" * size)}), 8)
+        found = bool(log.writes_under_way)
+        end_writes(world)
+        assert codes(peer) == [[0]]
+        return found
+
+    assert not is_beside()
+    for _ in range(100):
+        writer.observe(1_000_000, 0.0007)
+    assert not is_beside()
+    for _ in range(100):
+        writer.observe(1_000_000, 0.0015)
+    found = [is_beside() for _ in range(2 * log_writer.PROBE_EVERY)]
+    # The clock of this world stands, so what the loop writes takes no time.
+    assert found.count(False) == 2 and not is_beside(50_000) and is_beside(600_000)
+    for _ in range(100):
+        writer.observe(1_000_000, 0.0007)
+    assert is_beside()
+    for _ in range(100):
+        writer.observe(1_000_000, 0.0003)
+    assert not is_beside()
+
+
+def test_the_loop_tells_how_long_its_writes_take(world, monkeypatch):
+    log, told, now_ms = world.broker.partitions.get("t", 0), [], world.runtime.clock.now_ms()
+    monkeypatch.setattr(log.writer, "observe", lambda size_bytes, seconds: told.append((size_bytes, seconds)))
+    times = iter((5.0, 5.25))
+    monkeypatch.setattr(type(world.runtime.clock), "now", lambda clock: next(times))
+    log.append_batch(memoryview(bytearray(batch(b"x" * 20_000))), now_ms, 8)
+    log.append_batch(memoryview(bytearray(batch(b"small"))), now_ms, 8)
+    log.append_batch(memoryview(bytearray(batch(b"x" * 40_000))), now_ms, 8)
+    ((size_bytes, seconds),) = told
+    assert seconds == 0.25 and 40_100 < size_bytes < 40_300
+
+
 def test_a_write_that_waits_for_the_device_holds_up_nobody_else(world, monkeypatch):
     """With the thread itself. The device takes nothing until the small batches are answered."""
     world.broker.log_writer.threads_left = log_writer.MOST_THREADS
