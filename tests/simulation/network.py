@@ -472,7 +472,7 @@ class Host:
     def new_waker(self):
         return Waker(self.network)
 
-    def bind_all(self, host, port, send_buffer_bytes, backlog):
+    def bind_all(self, host, port, send_buffer_bytes, backlog, receive_buffer_bytes=None):
         return [self.network.listen(self.name, port)]
 
     def refusal(self, fd, connections):
