@@ -83,15 +83,13 @@ def handle(ctx: Context | ControllerContext, request: messages.FetchRequest) -> 
     if isinstance(asked, int):
         return messages.FetchResponse(error_code=asked)
     session, partitions, full = asked
+    if session is not None and replica_id(ctx, request) >= 0:
+        from pykafkad.handlers import fetch_follower
+
+        return fetch_follower.serve(ctx, request, session, partitions, full)
     fetch = Fetch(ctx, request, session, partitions, full)
     rows, enough = fetch.read()
-    if enough:
-        return fetch.answer(rows)
-    if session is not None and replica_id(ctx, request) >= 0:
-        from pykafkad.handlers.fetch_follower import DelayedFollowerFetch
-
-        return DelayedFollowerFetch(ctx, fetch, session)
-    return DelayedFetch(fetch, ctx.now)
+    return fetch.answer(rows) if enough else DelayedFetch(fetch, ctx.now)
 
 
 def _of_metadata(ctx: ControllerContext, request: messages.FetchRequest) -> object:

@@ -2,21 +2,81 @@
 
 A partition is *quiet* for a follower in sync that has everything of it and has been told of it. That is seen by a look
 at four numbers of its log, so a Fetch of thousands of partitions costs what those with news cost. Any change of the
-partitions' metadata ends it: then all are looked at in full once."""
+partitions' metadata ends it: then all are looked at in full once, a share of them with each Fetch: an answer within a
+session may leave out any partition, and the follower fetches again at once."""
 
 from __future__ import annotations
+
+from pykafkad.handlers.fetch import Fetch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafkad.handlers.context import Context
-    from pykafkad.handlers.fetch import Fetch
     from pykafkad.handlers.fetch_sessions import FetchPartition, FetchSession
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.wire import messages
 
     Rows = Iterable[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
+
+
+AT_ONCE = 256
+"""Partitions that one Fetch within a session looks at in full."""
+
+
+def serve(
+    ctx: Context,
+    request: messages.FetchRequest,
+    session: FetchSession,
+    partitions: list[FetchPartition],
+    full: bool,
+) -> object:
+    """An answer at once, or a `DelayedFollowerFetch`."""
+    fetch = FollowerFetch(ctx, request, session, partitions, full)
+    rows, enough = fetch.read()
+    return fetch.answer(rows) if enough else DelayedFollowerFetch(ctx, fetch, session)
+
+
+class FollowerFetch(Fetch):
+    """A follower's Fetch in a session."""
+
+    __slots__ = ("_all",)
+
+    def __init__(
+        self,
+        ctx: Context,
+        request: messages.FetchRequest,
+        session: FetchSession,
+        partitions: list[FetchPartition],
+        full: bool,
+    ) -> None:
+        super().__init__(ctx, request, session, partitions, full)
+        self._all = partitions
+
+    def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, messages.FetchResponse.PartitionData]], bool]:
+        """The rows of what has or may have news, and whether they suffice to answer now: those of a part of many do."""
+        changes = self._changes_if_quiet()
+        if changes is None:
+            return super().read(total)
+        now = self._ctx.now
+        quiet: list[FetchPartition] = []
+        loud: list[FetchPartition] = []
+        for each in self._all:
+            (quiet if each.is_quiet(changes, now) else loud).append(each)
+        # One that is quiet says that the leader knows something of what is asked.
+        self._partitions = loud[:AT_ONCE] + quiet[:1]
+        rows, enough = super().read(total)
+        if len(loud) <= AT_ONCE:
+            return rows, enough
+        session = self._session
+        assert session is not None
+        for each in loud[:AT_ONCE]:
+            # The next Fetch begins with the others.
+            key = (each.topic_id if session.uses_topic_ids else each.topic, each.partition)
+            if session.partitions.get(key) is each:
+                session.partitions[key] = session.partitions.pop(key)
+        return rows, True
 
 
 def note_quiet(ctx: Context, rows: Rows, replica_id: int) -> None:

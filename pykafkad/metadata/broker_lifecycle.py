@@ -12,12 +12,14 @@ from pykafkad.errors import KafkaError
 from pykafkad.metadata import features, record_codec, registrations
 from pykafkad.metadata.brokers import FENCED, IN_CONTROLLED_SHUTDOWN, UNFENCED
 from pykafkad.metadata.heartbeats import CONTROLLED_SHUTDOWN, SHUTDOWN_NOW, UNFENCED as UNFENCED_STATE, Heartbeats
-from pykafkad.metadata.partition_changes import broker_changes
+from pykafkad.metadata.partition_changes import broker_changes, broker_changes_in_steps
 from pykafkad.metadata.placement import names_directory
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.brokers import Broker
     from pykafkad.metadata.controller import Controller
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.image import Image
 
     Effects = list[object]
+    Steps = Generator[None, None, Effects]
 
 CHECK_SESSIONS = "check-sessions"
 """The key of the timer after which the controller wants `events.CheckSessions`."""
@@ -212,9 +215,9 @@ def register_controller(controller: Controller, event: RegisterController) -> Ef
 # ---- heartbeats
 
 
-def heartbeat(controller: Controller, event: BrokerHeartbeat) -> Effects:
+def heartbeat(controller: Controller, event: BrokerHeartbeat) -> Effects | Steps:
     """A broker says that it lives, how far it has read, and what it wants."""
-    image, settings, request = controller.image, controller.settings, event.request
+    image, request = controller.image, event.request
     sessions = heartbeats(controller, event.now)
     response = messages.BrokerHeartbeatResponse
     try:
@@ -229,37 +232,58 @@ def heartbeat(controller: Controller, event: BrokerHeartbeat) -> Effects:
 
     was_shutting_down = sessions.is_shutting_down(broker)
     state = sessions.next_state(broker, request, has_leaderships, image.brokers)
+    begins_shutdown = state == CONTROLLED_SHUTDOWN and not was_shutting_down
+    if begins_shutdown or (state != CONTROLLED_SHUTDOWN and (state == UNFENCED_STATE) == broker.fenced):
+        return _change_state(controller, event, broker, state)
+    return _answer_heartbeat(controller, event, broker, state, [], [])
+
+
+def _change_state(controller: Controller, event: BrokerHeartbeat, broker: Broker, state: str) -> Steps:
+    """The broker begins its shutdown, or is fenced or unfenced."""
+    image, settings = controller.image, controller.settings
     change = messages.BrokerRegistrationChangeRecord
     records: list[StoredRecord] = []
     told: list[object] = []
-    if state == CONTROLLED_SHUTDOWN and not was_shutting_down:
+    if state == CONTROLLED_SHUTDOWN:
         if not broker.in_controlled_shutdown:
             begun = change(broker_id=broker.id, broker_epoch=broker.epoch)
             begun.in_controlled_shutdown = IN_CONTROLLED_SHUTDOWN
             records.append(record_codec.record(begun))
-        records += broker_changes(image, settings, removed=broker.id)
+        records += yield from broker_changes_in_steps(image, settings, removed=broker.id)
         told.append(Tell("broker-shuts-down", {"broker": broker.id}))
-    elif state == UNFENCED_STATE and broker.fenced:
+    elif state == UNFENCED_STATE:
         unfenced = change(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCED)
-        records = [record_codec.record(unfenced), *broker_changes(image, settings, added=broker.id)]
+        changes = yield from broker_changes_in_steps(image, settings, added=broker.id)
+        records = [record_codec.record(unfenced), *changes]
         told.append(Tell("broker-unfenced", {"broker": broker.id}))
-    elif state not in (CONTROLLED_SHUTDOWN, UNFENCED_STATE) and not broker.fenced:
-        records = _fence(controller, broker)
+    else:
+        records = yield from _fence(controller, broker)
         told.append(Tell("broker-fenced", {"broker": broker.id, "reason": "its own wish"}))
+    return _answer_heartbeat(controller, event, broker, state, records, told)
+
+
+def _answer_heartbeat(
+    controller: Controller,
+    event: BrokerHeartbeat,
+    broker: Broker,
+    state: str,
+    records: list[StoredRecord],
+    told: list[object],
+) -> Effects:
+    request, sessions = event.request, heartbeats(controller, event.now)
     records += _directory_records(controller, broker, request)
-    sessions.take(broker, request, state, image.offset + len(records))
-    is_fenced = state not in (CONTROLLED_SHUTDOWN, UNFENCED_STATE)
-    answer = response(
+    sessions.take(broker, request, state, controller.image.offset + len(records))
+    answer = messages.BrokerHeartbeatResponse(
         is_caught_up=sessions.is_caught_up(broker, request),
-        is_fenced=is_fenced,
+        is_fenced=state not in (CONTROLLED_SHUTDOWN, UNFENCED_STATE),
         should_shut_down=state == SHUTDOWN_NOW,
     )
     return [*registrations.in_batches(records), *told, *_check_again(sessions), Reply(event.token, answer)]
 
 
-def _fence(controller: Controller, broker: Broker) -> list[StoredRecord]:
+def _fence(controller: Controller, broker: Broker) -> Generator[None, None, list[StoredRecord]]:
     fenced = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    changes = broker_changes(controller.image, controller.settings, removed=broker.id)
+    changes = yield from broker_changes_in_steps(controller.image, controller.settings, removed=broker.id)
     return [*changes, record_codec.record(fenced)]
 
 
@@ -280,7 +304,7 @@ def _directory_records(
     return directories.of_heartbeat(controller.image, controller.settings, broker, online, cordoned)
 
 
-def check_sessions(controller: Controller, event: CheckSessions) -> Effects:
+def check_sessions(controller: Controller, event: CheckSessions) -> Effects | Steps:
     """Fence the broker that has been silent for longest, if for too long. The next is looked at after that, so that
     each change of leaders sees the one before."""
     sessions = heartbeats(controller, event.now)
@@ -290,13 +314,12 @@ def check_sessions(controller: Controller, event: CheckSessions) -> Effects:
         if broker is None:
             sessions.forget(overdue[0])
         elif broker.epoch == overdue[1] and not broker.fenced:
-            appends = _fence_and_tell(controller, broker, "its session ended")
-            return [*appends, SetTimer(CHECK_SESSIONS, event.now)]
+            return _fence_and_tell(controller, broker, "its session ended", then=(SetTimer(CHECK_SESSIONS, event.now),))
         overdue = sessions.take_overdue(event.now)
     return _check_again(sessions)
 
 
-def broker_gone(controller: Controller, event: BrokerGone) -> Effects:
+def broker_gone(controller: Controller, event: BrokerGone) -> Effects | Steps:
     """A broker's process has ended: others lead, and its next life need not wait for the end of a session."""
     broker = controller.image.brokers.get(event.broker_id)
     if broker is None or broker.epoch != event.broker_epoch or broker.id in controller.local_brokers:
@@ -306,9 +329,10 @@ def broker_gone(controller: Controller, event: BrokerGone) -> Effects:
     return [] if broker.fenced else _fence_and_tell(controller, broker, "its process has ended")
 
 
-def _fence_and_tell(controller: Controller, broker: Broker, reason: str) -> Effects:
+def _fence_and_tell(controller: Controller, broker: Broker, reason: str, then: tuple[object, ...] = ()) -> Steps:
     told = Tell("broker-fenced", {"broker": broker.id, "epoch": broker.epoch, "reason": reason})
-    return [*registrations.in_batches(_fence(controller, broker)), told]
+    records = yield from _fence(controller, broker)
+    return [*registrations.in_batches(records), told, *then]
 
 
 def _check_again(sessions: Heartbeats) -> Effects:

@@ -120,7 +120,7 @@ class Controller:
 
         return broker_lifecycle.register(self, event)
 
-    def _broker_heartbeat(self, event: events.BrokerHeartbeat) -> Effects:
+    def _broker_heartbeat(self, event: events.BrokerHeartbeat) -> Effects | Steps:
         from pykafkad.metadata import broker_lifecycle
 
         return broker_lifecycle.heartbeat(self, event)
@@ -130,12 +130,12 @@ class Controller:
 
         return broker_lifecycle.begin_sessions(self, event.now)
 
-    def _check_sessions(self, event: events.CheckSessions) -> Effects:
+    def _check_sessions(self, event: events.CheckSessions) -> Effects | Steps:
         from pykafkad.metadata import broker_lifecycle
 
         return broker_lifecycle.check_sessions(self, event)
 
-    def _broker_gone(self, event: events.BrokerGone) -> Effects:
+    def _broker_gone(self, event: events.BrokerGone) -> Effects | Steps:
         from pykafkad.metadata import broker_lifecycle
 
         return broker_lifecycle.broker_gone(self, event)
@@ -151,17 +151,17 @@ class Controller:
             return []
         return [*registrations.unfence(self.image, self.settings, broker.id)]
 
-    def _stop_broker(self, event: events.StopBroker) -> Effects:
+    def _stop_broker(self, event: events.StopBroker) -> Effects | Steps:
         self.local_brokers.discard(event.broker_id)
         if event.broker_id not in self.image.brokers:
             return []
-        return [*registrations.stop(self.image, self.settings, event.broker_id)]
+        return registrations.stop(self.image, self.settings, event.broker_id)
 
-    def _fence_broker(self, event: events.FenceBroker) -> Effects:
+    def _fence_broker(self, event: events.FenceBroker) -> Effects | Steps:
         broker = self.image.brokers.get(event.broker_id)
         if broker is None or broker.epoch != event.broker_epoch or broker.fenced:
             return []
-        return [*registrations.fence(self.image, self.settings, broker.id)]
+        return registrations.fence(self.image, self.settings, broker.id)
 
     def _unregister_broker(self, event: events.UnregisterBroker) -> Effects:
         if event.is_controller:

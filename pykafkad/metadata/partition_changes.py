@@ -17,7 +17,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from pykafkad.config import Settings, TopicSettings
     from pykafkad.effects import StoredRecord
@@ -31,6 +31,9 @@ RECOVERED, RECOVERING = 0, 1
 PREFERRED = "preferred"
 ONLINE = "online"
 UNCLEAN = "unclean"
+
+_AT_ONCE = 32
+"""Partitions per step."""
 
 
 def unclean_elections_allowed(image: Image, settings: Settings, topic: Topic) -> bool:
@@ -210,10 +213,26 @@ def broker_changes(
 
     The broker `removed` leaves all ISRs and leads nothing. The broker `added` may lead partitions that have no leader.
     The broker `lost` stopped uncleanly and leaves all ISRs and ELRs."""
+    steps = broker_changes_in_steps(image, settings, removed=removed, added=added, lost=lost)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            records: list[StoredRecord] = stop.value
+            return records
+
+
+def broker_changes_in_steps(
+    image: Image, settings: Settings, *, removed: int = -1, added: int = -1, lost: int = -1
+) -> Generator[None, None, list[StoredRecord]]:
+    """The same, with a yield after some partitions: a broker may have any number of them."""
     records = []
-    for topic in image.topics.values():
+    # Whoever loses the leadership of the quorum between two steps applies the changes of others.
+    for topic in list(image.topics.values()):
         topic_settings = None
-        for state in topic.partitions:
+        for number, state in enumerate(list(topic.partitions), 1):
+            if number % _AT_ONCE == 0:
+                yield
             concerned = (
                 state.leader == NO_LEADER
                 if added != -1
@@ -231,6 +250,7 @@ def broker_changes(
             record = change.record()
             if record is not None:
                 records.append(record)
+        yield
     return records
 
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 from pykafkad.effects import Append
 from pykafkad.metadata import features, record_codec
 from pykafkad.metadata.brokers import FENCED, IN_CONTROLLED_SHUTDOWN, UNFENCED
-from pykafkad.metadata.partition_changes import broker_changes
+from pykafkad.metadata.partition_changes import broker_changes, broker_changes_in_steps
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pykafkad.config import Settings
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.events import Activate, RegisterBroker
     from pykafkad.metadata.image import Image
+
+RECORDS_AT_ONCE = 2000
+"""Records of one append of a change of all partitions."""
 
 
 def controller_registration(node_id: int, settings: Settings, event: Activate) -> messages.RegisterControllerRecord:
@@ -79,25 +84,27 @@ def unfence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
     return in_batches([record_codec.record(change), *broker_changes(image, settings, added=broker_id)])
 
 
-def stop(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """Stop a broker cleanly. Other replicas lead its partitions, or nobody does until it is back. Then it is fenced, so
-    that the next controller need not wait until its session ends."""
+def stop(image: Image, settings: Settings, broker_id: int) -> Generator[None, None, list[object]]:
+    """Stop a broker cleanly, in steps. Other replicas lead its partitions, or nobody does until it is back. Then it is
+    fenced, so that the next controller need not wait until its session ends."""
     broker = image.brokers[broker_id]
     if not any(state.leader == broker_id for topic in image.topics.values() for state in topic.partitions):
-        return fence(image, settings, broker_id)
+        return (yield from fence(image, settings, broker_id))
     change = messages.BrokerRegistrationChangeRecord
     begun = change(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
     done = change(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    return in_batches(
-        [record_codec.record(begun), *broker_changes(image, settings, removed=broker_id), record_codec.record(done)]
-    )
+    changes = yield from broker_changes_in_steps(image, settings, removed=broker_id)
+    return [*in_batches([record_codec.record(begun), *changes, record_codec.record(done)])]
 
 
-def fence(image: Image, settings: Settings, broker_id: int) -> list[Append]:
-    """Fence a broker that failed. It leaves all ISRs, and other replicas lead its partitions where they can."""
+def fence(image: Image, settings: Settings, broker_id: int) -> Generator[None, None, list[object]]:
+    """Fence a broker that failed, in steps. It leaves all ISRs, and other replicas lead its partitions where they can.
+
+    The record that fences it comes last: if the controller fails before that, the next one fences it again."""
     broker = image.brokers[broker_id]
     change = messages.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCED)
-    return in_batches([*broker_changes(image, settings, removed=broker_id), record_codec.record(change)])
+    changes = yield from broker_changes_in_steps(image, settings, removed=broker_id)
+    return [*in_batches([*changes, record_codec.record(change)])]
 
 
 def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]:
@@ -109,7 +116,7 @@ def unregister(image: Image, settings: Settings, broker_id: int) -> list[Append]
 
 
 def in_batches(records: list[StoredRecord]) -> list[Append]:
-    """The records as appends that each fit into one batch. A change of all partitions can have any number of
-    records."""
-    step = record_codec.MAX_RECORDS_PER_CHANGE
+    """The records as appends of a few each. A change of all partitions can have any number of records, and each append
+    is written, committed and applied in a turn of its own. Kafka's controller writes up to 10 000 at once."""
+    step = RECORDS_AT_ONCE
     return [Append(record_codec.LOG, records[start : start + step]) for start in range(0, len(records), step)]

@@ -289,7 +289,7 @@ class Broker(BrokerParts, RuntimeNode):
 
     def finish_work(self) -> None:
         """Open the logs that new partitions still wait for, so that their creation is answered."""
-        self.partitions.pending.finish()
+        self.partitions.finish_pending()
 
     def resign(self) -> None:
         """Answer every delayed request; the members of groups are told to look for their coordinator."""
@@ -431,14 +431,14 @@ class Broker(BrokerParts, RuntimeNode):
         return log.offline is None and not log.topic.startswith("__") and log.replica.commits_alone
 
     def metadata_changed(self, delta: MetadataDelta) -> bool:
-        """Committed records changed the image. Whether new partitions wait for their logs by that."""
-        added = self.partitions.pending.added
+        """Committed records changed the image. Whether partitions are brought in step with it in later turns."""
+        postponed = self.partitions.postponed
         self._follow(delta, loading=False)
-        return self.partitions.pending.added > added
+        return self.partitions.postponed > postponed
 
     def after_opening(self, answer: Callable[[], object]) -> None:
-        """Call `answer` when no partition waits for its log any more that waits now."""
-        self.partitions.pending.after(answer)
+        """Call `answer` when all partitions that wait now are in step with the metadata."""
+        self.partitions.after_pending(answer)
 
     def _follow(self, delta: MetadataDelta, *, loading: bool) -> None:
         """Bring logs, settings and groups in step with the image."""

@@ -46,6 +46,7 @@ class Partitions:
         "directories",
         "not_led_here",
         "pending",
+        "roles",
     )
 
     def __init__(
@@ -60,6 +61,10 @@ class Partitions:
     ) -> None:
         self.directories = directories
         self.pending = pending_partitions.PendingPartitions(plan, now, self._open_waiting)
+        self.roles = pending_partitions.PendingPartitions(
+            plan, now, self._adopt_waiting, pending_partitions.ROLES_PER_TURN
+        )
+        """Partitions with a log that have not adopted the newest state of the metadata yet."""
         self.not_led_here: dict[PartitionLog, int] = {}
         """Logs of partitions that another broker leads, or nobody, with the leader epoch: they are not written."""
         self.changes = 0
@@ -84,13 +89,17 @@ class Partitions:
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         log = self._by_name.get((topic, partition))
-        if log is None and self.pending.take(topic, partition):
-            log = self._open_waiting(topic, partition)
+        if log is None:
+            if self.pending.take(topic, partition):
+                log = self._open_waiting(topic, partition)
+        elif self.roles.waiting and self.roles.take(topic, partition):
+            # Nobody sees what the metadata says no longer.
+            self._adopt_waiting(topic, partition)
         return log
 
     def get_by_id(self, topic_id: bytes, partition: int) -> PartitionLog | None:
         log = self._by_id.get((topic_id, partition))
-        if log is None and self.pending:
+        if (log is None and self.pending) or self.roles.waiting:
             assert self._image is not None
             topic = self._image.topic_by_id(topic_id)
             log = None if topic is None else self.get(topic.name, partition)
@@ -100,7 +109,8 @@ class Partitions:
         """Create, delete and reconfigure logs as the metadata changed; the logs that went are returned.
 
         `loading`: the broker starts, every log is opened now, and a StorageFailure is raised. Later, those beyond the
-        first few are made when somebody asks for them, or in a later turn; what cannot be made is offline."""
+        first few are made when somebody asks for them, or in a later turn; what cannot be made is offline. So is it
+        with new states of partitions that have a log: what waits adopts the newest one."""
         gone: list[PartitionLog] = []
         self.changes += 1
         if loading and self._image is None:
@@ -109,7 +119,8 @@ class Partitions:
         at_once = len(delta.partitions) if loading else pending_partitions.AT_ONCE
         for deleted in delta.topics_deleted:
             gone += self._delete_topic(deleted, pending_partitions.AT_ONCE - len(gone))
-        waiting = self.pending
+        waiting, roles = self.pending, self.roles
+        roles_at_once = len(delta.partitions) if loading else pending_partitions.ROLES_AT_ONCE
         for (topic, index), state in delta.partitions.items():
             if topic not in image.topics:
                 continue
@@ -121,7 +132,12 @@ class Partitions:
                     )
                 continue
             if (topic, index) in self._by_name:
-                self._take(image, topic, index, state)
+                if roles_at_once:
+                    roles_at_once -= 1
+                    roles.take(topic, index)
+                    self._take(image, topic, index, state)
+                else:
+                    roles.add(topic, index)
             elif at_once and not waiting:
                 at_once -= 1
                 self._take(image, topic, index, state)
@@ -131,6 +147,20 @@ class Partitions:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
         return gone
+
+    def finish_pending(self) -> None:
+        """Bring all partitions in step with the metadata."""
+        self.pending.finish()
+        self.roles.finish()
+
+    @property
+    def postponed(self) -> int:
+        """How often a partition was put off to a later turn."""
+        return self.pending.asked + self.roles.asked
+
+    def after_pending(self, answer: Callable[[], object]) -> None:
+        """Call `answer` when all partitions that wait now are in step with the metadata."""
+        self.pending.after(lambda: self.roles.after(answer))
 
     def _put_strays_aside(self, image: Image) -> None:
         """Folders that the metadata knows nothing of, as of topics that were deleted while their directory was out of
@@ -170,7 +200,7 @@ class Partitions:
 
         What can fail fails here, before anything is changed. Raises StorageFailure."""
         prepared: list[PreparedRewind] = []
-        self.pending.finish()
+        self.finish_pending()
         try:
             for index in range(len(topic.partitions)):
                 log = self._by_name.get((topic.name, index))
@@ -220,6 +250,14 @@ class Partitions:
         assert image is not None
         self._take(image, topic, index, image.topics[topic].partitions[index])
         return self._by_name[topic, index]
+
+    def _adopt_waiting(self, topic: str, index: int) -> None:
+        image = self._image
+        assert image is not None
+        log = self._by_name[topic, index]
+        self._adopt(log, image.topics[topic].partitions[index])
+        if log in self.not_led_here:
+            self._commits.broker.purgatory.touch(log)
 
     def _take(self, image: Image, topic: str, index: int, state: PartitionState) -> None:
         log = self._by_name.get((topic, index))
@@ -342,6 +380,7 @@ class Partitions:
     def _delete(self, topic: str, index: int, topic_id: bytes, *, later: bool) -> list[PartitionLog]:
         """The log that went, if there was one; with `later` its folder gets its new name in a later turn."""
         self.pending.take(topic, index)
+        self.roles.take(topic, index)
         log = self._by_id.pop((topic_id, index), None)
         if log is None:
             return []

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         def metadata_changed(self, delta: MetadataDelta) -> bool: ...
 
 
-_APPLIED_AT_ONCE_BYTES = 1024 * 1024
+_APPLIED_AT_ONCE_BYTES = 256 * 1024
 _FIRST_BOOTSTRAP_ID = -2
 
 
@@ -195,7 +195,7 @@ class RaftMember:
             self.stepped()
 
     def _apply_some(self) -> bool:
-        """Apply about a megabyte. Whether new partitions wait for their logs by that."""
+        """Apply a bounded part. Whether new partitions wait for their logs by that."""
         image, committed = self.image, self._committed
         if self.applied < committed:
             for header, records in self.raft_log.records(self.applied, _APPLIED_AT_ONCE_BYTES):

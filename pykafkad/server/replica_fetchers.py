@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Row = messages.FetchResponse.PartitionData
 
 _EARLIEST, _LATEST = -2, -1
-_NEVER = float("inf")
+_NEVER, _SOON_MS = float("inf"), 20  # While partitions wait for their roles, the next ones are asked for soon.
 _DIGITS = frozenset("0123456789.")
 
 
@@ -235,7 +235,7 @@ class LeaderFetcher:
             replica_state=row.ReplicaState(
                 replica_id=broker.node_id, replica_epoch=-1 if registered is None else registered.epoch
             ),
-            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            max_wait_ms=_SOON_MS if broker.partitions.roles else settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
             isolation_level=0,

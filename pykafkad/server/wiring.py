@@ -167,7 +167,7 @@ class Process:
         self.controller.submit(event)
         self.runtime.tasks.finish(float("inf"))
         for broker in self.brokers:
-            broker.partitions.pending.finish()
+            broker.partitions.finish_pending()
         return event.token.message
 
     def start(self, *, stale_file: str | None = None) -> None:

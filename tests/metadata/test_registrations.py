@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from pykafkad.effects import Append
 from pykafkad.metadata import events, record_codec, registrations
 from pykafkad.metadata.brokers import IN_CONTROLLED_SHUTDOWN
-from pykafkad.metadata.partition_changes import broker_changes, may_lead
+from pykafkad.metadata.partition_changes import PartitionChange, broker_changes, may_lead
 from pykafkad.metadata.placement import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from pykafkad.wire import messages
 from tests.metadata.cluster import DIRECTORY_ID, NODE_ID, Cluster
@@ -158,12 +160,37 @@ def test_a_broker_without_the_replicas_directory_may_not_lead(directory, may):
 def test_a_change_of_all_partitions_is_written_in_several_batches(monkeypatch):
     cluster = Cluster()
     create(cluster, topic("a", 5))
-    monkeypatch.setattr(record_codec, "MAX_RECORDS_PER_CHANGE", 2)
+    monkeypatch.setattr(registrations, "RECORDS_AT_ONCE", 2)
     again = cluster.restart(clean=False)
     assert [state.leader for state in again.image.topics["a"].partitions] == [1] * 5
     assert again.image.brokers[NODE_ID].active
     changes = broker_changes(again.image, again.settings, lost=NODE_ID)
     assert [len(each.records) for each in registrations.in_batches(changes)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("event", [events.FenceBroker, events.StopBroker])
+def test_a_broker_of_many_partitions_goes_in_steps(monkeypatch, event):
+    """No step looks at more than a few partitions, no append has more than its share, and the fence comes last."""
+    cluster = Cluster()
+    create(cluster, topic("a", 100))
+    monkeypatch.setattr(registrations, "RECORDS_AT_ONCE", 30)
+    looked_at, steps, record = [], [], PartitionChange.record
+    monkeypatch.setattr(PartitionChange, "record", lambda self: looked_at.append(self) or record(self))
+    asked = event(NODE_ID) if event is events.StopBroker else event(NODE_ID, cluster.image.brokers[NODE_ID].epoch)
+    generator = cluster.controller.begin(asked)
+    while True:
+        try:
+            next(generator)
+        except StopIteration as stop:
+            appends = stop.value
+            break
+        steps.append(len(looked_at))
+    assert max(after - before for before, after in pairwise([0, *steps, len(looked_at)])) <= 32
+    sizes = [len(each.records) for each in appends]
+    assert max(sizes) == 30 and sum(sizes) == 101 + (event is events.StopBroker)
+    assert appends[-1].records[-1].value.fenced
+    cluster.perform(appends)
+    assert {state.leader for state in cluster.image.topics["a"].partitions} == {-1}
 
 
 def test_a_broker_loses_leadership_at_a_clean_stop_and_gets_it_back_at_its_start():

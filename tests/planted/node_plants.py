@@ -8,6 +8,8 @@ COMMIT_SYNCS = ("tests/server/test_commit_syncs.py",)
 MIN_INSYNC = ("tests/server/test_min_insync_replicas.py",)
 FETCH = ("tests/handlers/test_fetch.py",)
 SESSIONS = ("tests/server/test_session.py",)
+QUIET = ("tests/server/test_quiet_partitions.py",)
+ROLES = ("tests/server/test_pending_roles.py",)
 PENDING = ("tests/server/test_pending_partitions.py",)
 METADATA_LOG = ("tests/server/test_metadata_log.py", "tests/server/test_metadata_syncs.py")
 METADATA_SYNCS = ("tests/server/test_metadata_syncs.py",)
@@ -34,6 +36,63 @@ PLANTS = (
         "finally:\n    if self._order:\n        self._plan((self, _GO_ON))",
         "finally:\n    pass",
         PENDING,
+    ),
+    Plant(
+        "a change of all partitions is adopted in one turn",
+        "server/partitions.py",
+        "roles.add(topic, index)",
+        "self._take(image, topic, index, state)",
+        ROLES,
+    ),
+    Plant(
+        "who asks for a partition that waits for its role gets it as it was",
+        "server/partitions.py",
+        "elif self.roles.waiting and self.roles.take(topic, partition):",
+        "elif False:",
+        ROLES,
+    ),
+    Plant(
+        "a partition adopts the state that it began to wait with",
+        "server/partitions.py",
+        "self._adopt(log, image.topics[topic].partitions[index])",
+        "if log.replica.leader_epoch + 1 == image.topics[topic].partitions[index].leader_epoch:\n"
+        "    self._adopt(log, image.topics[topic].partitions[index])",
+        ROLES,
+    ),
+    Plant(
+        "a partition that is deleted goes on waiting for its role",
+        "server/partitions.py",
+        "self.roles.take(topic, index)\nlog = self._by_id.pop",
+        "log = self._by_id.pop",
+        ROLES,
+    ),
+    Plant(
+        "partitions wait for their roles when their broker has stopped",
+        "server/partitions.py",
+        "self.pending.finish()\nself.roles.finish()",
+        "self.pending.finish()",
+        ROLES,
+    ),
+    Plant(
+        "the first partitions of a session starve the others",
+        "handlers/fetch_follower.py",
+        "session.partitions[key] = session.partitions.pop(key)",
+        "pass",
+        QUIET,
+    ),
+    Plant(
+        "a follower waits at its leader although partitions are left to be looked at",
+        "handlers/fetch_follower.py",
+        "return rows, True",
+        "return rows, enough",
+        QUIET,
+    ),
+    Plant(
+        "the controller decides about all partitions of a broker in one step",
+        "metadata/partition_changes.py",
+        "if number % _AT_ONCE == 0:\n    yield",
+        "",
+        ("tests/metadata/test_registrations.py",),
     ),
     Plant(
         "a slow disk holds the loop",

@@ -3,7 +3,9 @@
 import pytest
 
 from pykafkad.errors import StorageFailure
+from pykafkad.handlers import fetch_follower
 from pykafkad.handlers.fetch import Fetch
+from pykafkad.handlers.fetch_follower import note_quiet
 from pykafkad.metadata import events
 from pykafkad.server.replica_fetchers import LeaderFetcher
 from tests.simulation.replication_clients import Clients
@@ -66,6 +68,36 @@ def test_a_change_of_the_metadata_has_all_looked_at_once(counted):
     looked_at["leader"].clear()
     world.run(5.0)
     assert looked_at["leader"] == []
+
+
+def test_one_fetch_looks_at_some_and_the_next_begins_with_the_others(counted, monkeypatch):
+    """What goes on having news starves none of the others."""
+    world, clients, looked_at = counted
+    monkeypatch.setattr(fetch_follower, "AT_ONCE", 4)
+    reads, read = [], fetch_follower.FollowerFetch.read
+
+    def counted_read(self, total=0):
+        before = len(looked_at["leader"])
+        answer = read(self, total)
+        reads.append(len(looked_at["leader"]) - before)
+        return answer
+
+    monkeypatch.setattr(fetch_follower.FollowerFetch, "read", counted_read)
+    # These never fall quiet: they are not in sync, as the leader sees it.
+    monkeypatch.setattr(
+        fetch_follower,
+        "note_quiet",
+        lambda ctx, rows, replica_id: note_quiet(ctx, [each for each in rows if each[0].partition > 5], replica_id),
+    )
+    for partition in world.nodes[1].broker.fetch_sessions._sessions.copy().popitem()[1].partitions.values():
+        if partition.partition <= 5:
+            partition.quiet_log = None
+    world.create_topic("other", [[1, 2]])
+    world.run(5.0)
+    assert max(reads) == 4 and set(looked_at["leader"]) == set(range(PARTITIONS))
+    assert clients.produce("t", b"second", PARTITIONS - 1) == (0, 1)
+    world.run(2.0)
+    assert world.log(2, "t", PARTITIONS - 1).high_watermark == 2
 
 
 def test_a_follower_that_was_idle_for_long_is_in_sync(counted):
