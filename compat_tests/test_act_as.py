@@ -6,27 +6,19 @@ The broker of each release comes from Maven Central. Both sides have the same se
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
-from compat_tests.brokers.broker import ProcessBroker
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
-from compat_tests.brokers.zookeeper_kafka import ZooKeeperKafka
+from compat_tests.brokers.release_sides import FIRST_WITHOUT_ZOOKEEPER, running_sides
 from compat_tests.scenarios.exchange import Exchange, part
-from compat_tests.setup.kafka_jars import OTHER_BROKERS, fetch_other_broker
+from compat_tests.setup.kafka_jars import OTHER_BROKERS
 from pykafkad.testing import Broker
 
 # The others are compared with --whole-suites.
 IN_EVERY_RUN = ("3.9", "4.4")
-# Before this release the storage tool cannot put the voters into the log.
-FIRST_WITH_VOTERS_IN_THE_LOG = "3.9"
-# The first release here that serves clients without ZooKeeper.
-FIRST_WITHOUT_ZOOKEEPER = "3.4"
 # What brokers that ZooKeeper coordinates ask each other: ApiVersions lists it, and no client uses it.
 AMONG_BROKERS = {4, 5, 6, 7, 56}
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
@@ -49,26 +41,6 @@ OWN = {
 }
 
 
-class OlderKafka(KafkaProcess):
-    """A Kafka whose voters are in its settings."""
-
-    FORMAT_OPTIONS = ()
-
-    def __init__(self, jars: Path, directory: Path) -> None:
-        super().__init__(jars, directory)
-        text = self.properties_path.read_text()
-        self.properties_path.write_text(
-            text.replace("controller.quorum.bootstrap.servers=", "controller.quorum.voters=1@")
-        )
-
-
-def real_broker(release: str, jars: Path, directory: Path) -> ProcessBroker:
-    """The release's own broker, not yet started."""
-    if release < FIRST_WITHOUT_ZOOKEEPER:
-        return ZooKeeperKafka(jars, directory)
-    return (KafkaProcess if release >= FIRST_WITH_VOTERS_IN_THE_LOG else OlderKafka)(jars, directory)
-
-
 class Sides(NamedTuple):
     release: str
     kafka: Exchange
@@ -81,23 +53,18 @@ def sides(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     release = request.param
     if release not in IN_EVERY_RUN:
         request.getfixturevalue("whole_suites")
-    jars = fetch_other_broker(release)
-    kafka = real_broker(release, jars, tmp_path_factory.mktemp("kafka"))
-    ours = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"), {"pykafkad.act.as": release})
     clients = []
-    try:
-        for each in (kafka, ours):
-            each.start()
-            clients.append(Exchange(each.bootstrap, "act-as"))
-            row = part("CreateTopics", "CreatableTopic", name="events", num_partitions=1, replication_factor=1)
-            created = clients[-1].quietly("CreateTopics", 5, topics=[row], timeout_ms=30_000)
-            assert created.topics[0].error_code == 0
-        yield Sides(release, *clients)
-    finally:
-        for client in clients:
-            client.close()
-        for each in (kafka, ours):
-            each.close()
+    with running_sides(release, tmp_path_factory.mktemp("sides")) as brokers:
+        try:
+            for each in brokers:
+                clients.append(Exchange(each.bootstrap, "act-as"))
+                row = part("CreateTopics", "CreatableTopic", name="events", num_partitions=1, replication_factor=1)
+                created = clients[-1].quietly("CreateTopics", 5, topics=[row], timeout_ms=30_000)
+                assert created.topics[0].error_code == 0
+            yield Sides(release, *clients)
+        finally:
+            for client in clients:
+                client.close()
 
 
 @pytest.mark.parametrize("release", OTHER_BROKERS)

@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 
-from compat_tests.brokers.broker import ProcessBroker
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.release_sides import Sides, running_sides
 from compat_tests.scenarios.exchange import Exchange, part
-from compat_tests.setup.kafka_jars import fetch_other_broker
-from compat_tests.test_act_as import real_broker
 from pykafkad.errors import name
 from pykafkad.wire import message_sets
 from pykafkad.wire.batch import build_batch
@@ -29,7 +26,6 @@ RELEASES = ("2.8", "3.4", "3.7", "3.9")
 # An hour ago: what is older than a week is deleted.
 NOW_MS = int(time.time() * 1000) - 3_600_000
 RECORDS = [Record(index, NOW_MS + index, b"k%d" % index, b"v" * 50, []) for index in range(3)]
-Sides = tuple[ProcessBroker, ProcessBroker]
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -38,16 +34,8 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     release = request.param
     if release not in IN_EVERY_RUN:
         request.getfixturevalue("whole_suites")
-    jars, directory = fetch_other_broker(release), tmp_path_factory.mktemp("kafka")
-    kafka = real_broker(release, jars, directory)
-    ours = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"), {"pykafkad.act.as": release})
-    try:
-        for each in (kafka, ours):
-            each.start()
-        yield kafka, ours
-    finally:
-        for each in (kafka, ours):
-            each.close()
+    with running_sides(release, tmp_path_factory.mktemp("both")) as sides:
+        yield sides
 
 
 def produce(broker: Exchange, topic: str, version: int, records: bytes) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from compat_tests.brokers.broker import ProcessBroker
+from compat_tests.brokers.release_sides import Sides
 from compat_tests.scenarios.exchange import Exchange, part
-from compat_tests.scenarios.normalise import differences, normalised
+from compat_tests.scenarios.transcripts import assert_same_answers
 from compat_tests.test_old_formats import both as both  # a fixture
 from pykafkad.wire.batch import build_batch
 
@@ -137,24 +136,6 @@ ROUNDS = (
 
 
 @pytest.mark.parametrize("round_of", ROUNDS)
-def test_removed_versions(both: tuple[ProcessBroker, ProcessBroker], round_of: Any) -> None:
+def test_removed_versions(both: Sides, round_of: Any) -> None:
     """Every field of the answers."""
-    transcripts = list(_transcripts(both, round_of))
-    theirs, ours = transcripts
-    assert [label for label, _ in theirs] == [label for label, _ in ours] != []
-    found = [
-        row
-        for (label, expected), (_, answered) in zip(theirs, ours, strict=True)
-        for row in differences(label, expected, answered)
-    ]
-    assert found == []
-
-
-def _transcripts(both: tuple[ProcessBroker, ProcessBroker], round_of: Any) -> Iterator[Any]:
-    for each in both:
-        exchange = Exchange(each.bootstrap, "old")
-        try:
-            round_of(exchange)
-        finally:
-            exchange.close()
-        yield normalised(exchange)
+    assert_same_answers([each.bootstrap for each in both], round_of)
