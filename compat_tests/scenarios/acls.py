@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from compat_tests.scenarios.exchange import Exchange, part, versions
+from compat_tests.scenarios.exchange import CLOSED, Exchange, part, versions
 from compat_tests.scenarios.registry import configured_scenario, scenario
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
@@ -119,13 +119,16 @@ def impossible_acls(broker: Exchange) -> None:
     """Each row has its own error and the others are created; values that no client can write fail the whole request."""
     for version in versions("CreateAcls"):
         principal = f"User:{broker.name('strict')}-{version}"
+        kept = {"good"}
 
         def create(note: str, **fields: Any) -> None:
             rows = [
                 acl("good", principal=principal),  # noqa: B023
                 acl(fields.pop("name", "bad"), **{"principal": principal, **fields}),  # noqa: B023
             ]
-            broker.ask("CreateAcls", version, note=note, creations=rows)  # noqa: B023
+            answer = broker.ask("CreateAcls", version, note=note, creations=rows)  # noqa: B023
+            if answer != CLOSED and not answer.results[1].error_code and rows[1].principal == principal:  # noqa: B023
+                kept.add(note)  # noqa: B023
 
         create("no name", name="")
         create("cluster of another name", resource_type=CLUSTER)
@@ -148,7 +151,8 @@ def impossible_acls(broker: Exchange) -> None:
         create("topic name that cannot be", name="a b/c")
         create("operation that the type lacks", resource_type=GROUP, operation=9)
         create("prefixed wildcard", name="*", resource_pattern_type=PREFIXED)
-        stored(broker, principal, 6)
+        # Kafka 4.4 takes no empty host.
+        stored(broker, principal, len(kept))
         broker.ask("DescribeAcls", version, note="what was created", **chosen(principal_filter=principal))
         delete(broker, version, "clean up", chosen(principal_filter=principal), chosen(principal_filter=":"))
         stored(broker, principal, 0)

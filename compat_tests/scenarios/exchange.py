@@ -6,7 +6,8 @@ import socket
 import struct
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from pykafkad.wire import frames, messages
@@ -21,11 +22,19 @@ FLEXIBLE_FROM = frames.flexible_versions()
 CLOSED = "connection closed"
 RETRIABLE_AT_START = (3, 5, 14, 15, 16)
 GROUP_RESOURCE = 32
+# The versions that a release answers, by API, while scenarios run beside another release than 4.3.1.
+OFFERED: ContextVar[Mapping[str, range] | None] = ContextVar("OFFERED", default=None)
+
+
+class NotOffered(Exception):
+    """The release beside which a scenario runs has no such API, or not that version of it."""
 
 
 def versions(api: str) -> Iterator[int]:
-    """Every version of `api` that Kafka 4.3.1 answers."""
-    return iter(messages.valid_versions(_class(api, "Request")))
+    """Every version of `api` that Kafka 4.3.1 answers; beside another release, those of them that it answers too."""
+    offered = OFFERED.get()
+    both = [each for each in messages.valid_versions(_class(api, "Request")) if offered is None or each in offered[api]]
+    return iter(both)
 
 
 def _class(api: str, kind: str) -> type[Struct]:
@@ -177,6 +186,9 @@ class Exchange:
 
     def _exchange(self, api: str, version: int, on: Connection | None, fields: dict[str, Any]) -> Any:
         connection = on or self._main
+        offered = OFFERED.get()
+        if offered is not None and version not in offered[api]:
+            raise NotOffered(f"{api} v{version}")
         self.asked.append((api, version))
         connection.send(api, version, request(api, version, **fields))
         answer = connection.receive()
@@ -264,17 +276,27 @@ class Exchange:
             )
 
     def set_group(self, group: str, **configs: str) -> None:
-        """Change settings of a group and wait until they are in effect; not recorded. Underscores stand for dots."""
+        """Change settings of a group and wait until they are in effect; not recorded. Underscores stand for dots.
+
+        Beside another release than 4.3.1, those that it does not know are left out."""
         api = "IncrementalAlterConfigs"
-        settings = [
-            part(api, "AlterableConfig", name=key.replace("_", "."), value=value) for key, value in configs.items()
-        ]
+        named = {key.replace("_", "."): value for key, value in configs.items()}
+        if OFFERED.get() is not None:
+            known = self._settings_of_groups()
+            named = {key: value for key, value in named.items() if key in known}
+        settings = [part(api, "AlterableConfig", name=key, value=value) for key, value in named.items()]
         resource = part(
             api, "AlterConfigsResource", resource_type=GROUP_RESOURCE, resource_name=group, configs=settings
         )
         answer = self.quietly(api, 1, resources=[resource])
         assert answer.responses[0].error_code == 0, answer
         self.in_effect()
+
+    def _settings_of_groups(self) -> set[str]:
+        asked = part("DescribeConfigs", "DescribeConfigsResource", resource_type=GROUP_RESOURCE, resource_name="any")
+        asked.configuration_keys = None
+        (found,) = self.quietly("DescribeConfigs", 4, resources=[asked]).results
+        return {row.name for row in found.configs}
 
     def coordinator(self, group: str) -> None:
         """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""

@@ -1,0 +1,157 @@
+"""What scenarios find beside other releases than 4.3.1: the differences that are left, and why some end early.
+
+`python -m compat_tests.scenarios.releases` prints the tables of docs/releases.md.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+RELEASES = ("4.4",)
+
+
+class Difference(NamedTuple):
+    """Where answers differ beside some releases: the scenario, patterns for a step's label and for the dotted path of a
+    field, and the reason. `is_by_chance`: they differ in some runs only."""
+
+    releases: str
+    scenario: str
+    label: str
+    path: str
+    reason: str
+    is_by_chance: bool = False
+
+    def of_releases(self) -> list[str]:
+        """The releases that it is about."""
+        return _known(self.releases)
+
+
+class Ending(NamedTuple):
+    """A scenario that Kafka of some releases ends before anything is compared, or by another answer than 4.3.1's."""
+
+    releases: str
+    scenario: str
+    reason: str
+
+    def of_releases(self) -> list[str]:
+        """The releases that it is about."""
+        return _known(self.releases)
+
+
+def _known(releases: str) -> list[str]:
+    return [each for each in releases.split() if each in RELEASES]
+
+
+_EMPTY = "A group that becomes empty has another assignment epoch in 4.4; here it has that of 4.3."
+_TWICE = "4.4 refuses an item that a list has twice; here it is taken as in 4.3."
+_STANDBY = "4.4 assigns and counts standby and moving tasks in another order; here they are assigned as in 4.3."
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        "4.4",
+        "consumer_groups.consumer_group_join_and_leave",
+        "ConsumerGroupDescribe * empty",
+        "groups.0.assignment_epoch",
+        _EMPTY,
+    ),
+    Difference(
+        "4.4",
+        "share_groups.share_group_join_and_leave",
+        "ShareGroupDescribe * empty",
+        "groups.0.assignment_epoch",
+        _EMPTY,
+    ),
+    Difference(
+        "4.4",
+        "streams_groups.streams_group_join_and_leave",
+        "StreamsGroupDescribe * empty",
+        "groups.0.assignment_epoch",
+        _EMPTY,
+    ),
+    *(
+        Difference("4.4", "setting_values.of_the_broker", f"{name} of '1'", "", _TWICE)
+        for name in (
+            "log.cleanup.policy",
+            "sasl.enabled.mechanisms",
+            "sasl.kerberos.principal.to.local.rules",
+            "ssl.cipher.suites",
+            "ssl.enabled.protocols",
+        )
+    ),
+    Difference(
+        "4.4",
+        "setting_values.of_the_broker",
+        "log.remote.copy.lag.ms of '1'",
+        "",
+        "4.4 refuses a lag of remote copies above the retention; here nothing is copied, and every lag is taken.",
+    ),
+    Difference(
+        "4.4",
+        "setting_values.of_a_group",
+        "streams.rack.aware.assignment.tags of *",
+        "",
+        _TWICE,
+    ),
+    Difference(
+        "4.4",
+        "share_groups.share_coordinator",
+        "ReadShareGroupState v0 *",
+        "*",
+        "Brokers of 4.4 refuse negative epochs among themselves, which no client sends.",
+    ),
+    Difference(
+        "4.4",
+        "streams_groups.streams_group_bad_heartbeats",
+        "StreamsGroupHeartbeat *",
+        "*",
+        "4.4 takes static members and offsets of tasks in streams groups; here they are refused as in 4.3.",
+    ),
+    Difference("4.4", "streams_groups.streams_group_records", "StreamsGroup*", "*", _STANDBY),
+    Difference("4.4", "streams_groups.streams_group_standby_tasks", "StreamsGroupDescribe *", "*", _STANDBY),
+    Difference("4.4", "streams_lives.streams_group_lives_with_state", "*", "*", _STANDBY),
+    Difference("4.4", "streams_lives.streams_group_lives_without_state", "*", "*", _STANDBY),
+)
+ENDS: tuple[Ending, ...] = ()
+
+
+def allowing(release: str, scenario: str, label: str, path: str) -> list[Difference]:
+    """The rows that allow this difference; none if it is not allowed."""
+    return [
+        row for row in of_scenario(release, scenario) if fnmatchcase(label, row.label) and fnmatchcase(path, row.path)
+    ]
+
+
+def of_scenario(release: str, scenario: str) -> list[Difference]:
+    """The rows of one scenario beside one release. Its run fails if a difference has gone."""
+    return [row for row in DIFFERENCES if row.scenario == scenario and release in row.of_releases()]
+
+
+def ending(release: str, scenario: str) -> Ending | None:
+    """Why the scenario ends early beside the release, if it does."""
+    return next((row for row in ENDS if row.scenario == scenario and release in row.of_releases()), None)
+
+
+def as_markdown() -> str:
+    """Both tables, with the scenarios of one reason in one row."""
+    differing: dict[tuple[str, str], list[str]] = {}
+    ending: dict[tuple[str, str], list[str]] = {}
+    for rows, found in ((DIFFERENCES, differing), (ENDS, ending)):
+        for row in rows:
+            names = found.setdefault((row.releases, row.reason), [])
+            if row.scenario not in names:
+                names.append(row.scenario)
+    lines = []
+    for head, found in (("what differs", differing), ("why a scenario ends early", ending)):
+        if not found:
+            continue
+        lines += [f"| releases | {head} | scenarios |", "|---|---|---|"]
+        lines += [
+            f"| {', '.join(of.split())} | {why} | {', '.join(f'`{each}`' for each in names)} |"
+            for (of, why), names in found.items()
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")
