@@ -7,33 +7,36 @@ from typing import Any
 
 import pytest
 
-from compat_tests.brokers.broker import ProcessBroker
-from compat_tests.brokers.kafka_process import KafkaProcess
-from compat_tests.brokers.pykafkad_process import PykafkadProcess
+from compat_tests.brokers.release_sides import Sides, running_sides
 from compat_tests.scenarios.exchange import Exchange, part
-from compat_tests.scenarios.normalise import differences, normalised
-from compat_tests.setup.kafka_jars import fetch_other_broker
+from compat_tests.scenarios.transcripts import assert_same_answers
 from pykafkad.errors import name
 from pykafkad.wire import messages
 
 RELEASE = "4.4"
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}
 UNKNOWN_ID = b"u" * 16
+# Everybody may do what no entry is about.
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+TOPIC, LITERAL, DESCRIBE, DENY, ALLOW = 2, 3, 8, 2, 3
 TRANSACTION = 1
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ProcessBroker, ProcessBroker]]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     """The release's own broker and ours."""
-    kafka = KafkaProcess(fetch_other_broker(RELEASE), tmp_path_factory.mktemp("kafka"))
-    ours = PykafkadProcess(tmp_path_factory.mktemp("pykafkad"), {"pykafkad.act.as": RELEASE})
-    try:
-        for each in (kafka, ours):
-            each.start()
-        yield kafka, ours
-    finally:
-        for each in (kafka, ours):
-            each.close()
+    with running_sides(RELEASE, tmp_path_factory.mktemp("both")) as sides:
+        yield sides
+
+
+@pytest.fixture(scope="module")
+def both_with_acls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    """The same with an authorizer."""
+    with running_sides(RELEASE, tmp_path_factory.mktemp("with-acls"), WITH_ACLS) as sides:
+        yield sides
 
 
 def clients_that_say_whom_they_mean(broker: Exchange) -> None:
@@ -126,21 +129,59 @@ def offsets_in_transactions(broker: Exchange) -> None:
         offsets_in_transactions,
     ],
 )
-def test_new_in_4_4(both: tuple[ProcessBroker, ProcessBroker], round_of: Any) -> None:
+def test_new_in_4_4(both: Sides, round_of: Any) -> None:
     """Every field of the answers."""
-    transcripts = []
-    for each in both:
-        exchange = Exchange(each.bootstrap, "newer")
-        try:
-            round_of(exchange)
-        finally:
-            exchange.close()
-        transcripts.append(normalised(exchange))
-    theirs, ours = transcripts
-    assert [label for label, _ in theirs] == [label for label, _ in ours] != []
-    found = [
-        row
-        for (label, expected), (_, answered) in zip(theirs, ours, strict=True)
-        for row in differences(label, expected, answered)
-    ]
-    assert found == []
+    assert_same_answers([each.bootstrap for each in both], round_of)
+
+
+def _entry(name: str, host: str, permission_type: int) -> Any:
+    fields = {"resource_type": TOPIC, "resource_pattern_type": LITERAL, "operation": DESCRIBE}
+    return part(
+        "CreateAcls",
+        "AclCreation",
+        resource_name=name,
+        principal="User:ANONYMOUS",
+        host=host,
+        permission_type=permission_type,
+        **fields,
+    )
+
+
+def hosts_of_entries(broker: Exchange) -> None:
+    """KIP-1276: ranges of addresses, and what is none."""
+    name = broker.name("nothing")
+    for host in (
+        "*", "10.0.0.1", "not a host", "", "10.0.0.0/8", "10.1.2.3/8", "10.0.0.0/0", "10.0.0.0/32", "10.0.0.0/33",
+        "010.0.0.0/8", "10.0.0.0/08", "10.0.0/8", "10.0.0.256/8", "1000.0.0.0/8", "10.0.0.0/", "/8", "10.0.0.0/-1",
+        "10.0.0.0/255.0.0.0", "10.0.0.0/8/8", "a/b", "*/8", "2001:db8::/32", "2001:db8::1/32", "::/0", "::/128",
+        "::/129", "::/-1", "::/a", "2001:db8::g/32", "::ffff:10.0.0.0/104", "::10.0.0.0/104",
+    ):  # fmt: skip
+        broker.ask("CreateAcls", 3, note=host, creations=[_entry(name, host, ALLOW)])
+
+
+def entries_for_ranges(broker: Exchange) -> None:
+    """Whom a denial is for; this client comes from 127.0.0.1."""
+    for host in ("127.0.0.0/8", "127.0.0.1/32", "127.0.0.0/32", "126.0.0.0/7", "10.0.0.0/8", "0.0.0.0/0", "::/0"):
+        topic = broker.topic(host.replace("/", "-").replace(":", "."))
+        created = broker.quietly("CreateAcls", 3, creations=[_entry(topic, host, DENY)])
+        assert created.results[0].error_code == 0
+        broker.in_effect()
+        asked = [part("Metadata", "MetadataRequestTopic", name=topic)]
+        answer = broker.quietly("Metadata", 12, topics=asked, allow_auto_topic_creation=False)
+        broker.record(f"Metadata {host}", name(answer.topics[0].error_code))
+
+
+def quotas_without_an_end(broker: Exchange) -> None:
+    """Infinite quotas, and those that are no number."""
+    for key in ("producer_byte_rate", "request_percentage", "controller_mutation_rate"):
+        for value in (float("inf"), float("nan"), 1e300):
+            entity = [part("AlterClientQuotas", "EntityData", entity_type="user", entity_name=broker.name("u"))]
+            change = [part("AlterClientQuotas", "OpData", key=key, value=value, remove=False)]
+            entry = part("AlterClientQuotas", "EntryData", entity=entity, ops=change)
+            broker.ask("AlterClientQuotas", 1, note=f"{key} {value}", entries=[entry])
+
+
+@pytest.mark.parametrize("round_of", [hosts_of_entries, entries_for_ranges, quotas_without_an_end])
+def test_entries_and_quotas_of_4_4(both_with_acls: Sides, round_of: Any) -> None:
+    """Every field of the answers."""
+    assert_same_answers([each.bootstrap for each in both_with_acls], round_of)

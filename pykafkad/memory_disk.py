@@ -161,9 +161,7 @@ class MemoryDisk(Disk):
 
     def _parent(self, operation: str, path: str) -> tuple[dict[str, Entry], str]:
         *parents, name = _parts(path)
-        entry: Entry | None = self._root
-        for each in parents:
-            entry = entry.get(each) if isinstance(entry, dict) else None
+        entry = self._entry("/".join(parents))
         if not isinstance(entry, dict):
             raise StorageFailure(operation, path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
         return entry, name
@@ -182,8 +180,7 @@ class MemoryDisk(Disk):
         """The file at `path`, made where there is none."""
         parent, name = self._parent(operation, path)
         if name not in parent:
-            new = parent[name] = _Content(self)
-            return new
+            parent[name] = _Content(self)
         return self._content(operation, path)
 
     # -- files ---------------------------------------------------------------------------------------------------------

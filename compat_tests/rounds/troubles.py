@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from compat_tests.rounds.cluster import BROKERS, CONTROLLERS, SESSION_MS, Cluster
@@ -94,13 +93,8 @@ class Happening:
 
 
 def happen(cluster: Cluster, troubles: list[Trouble]) -> None:
-    """Begin all of them, and end each in its time. A node that is started is not ready before the other trouble is over
-    if that keeps it from the active controller."""
+    """Begin all of them, and end each in its time."""
     under_way = sorted((Happening(cluster, each) for each in troubles), key=lambda each: each.ends_at)
-    with ThreadPoolExecutor(len(under_way)) as threads:
-        ends = []
-        for each in under_way:
-            time.sleep(max(each.ends_at - time.monotonic(), 0))
-            ends.append(threads.submit(each.end))
-        for end in ends:
-            end.result()
+    for each in under_way:
+        time.sleep(max(each.ends_at - time.monotonic(), 0))
+        each.end()

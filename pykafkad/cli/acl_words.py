@@ -101,8 +101,8 @@ def principal(word: str) -> str:
 
 
 def _host(word: str) -> str:
-    """An address as entries have it: Kafka compares the text, in which IPv6 has all its groups."""
-    if ":" not in word:
+    """An address as entries have it: Kafka compares the text, in which IPv6 has all its groups. A range is read."""
+    if ":" not in word or "/" in word:
         return word
     return host_of(f"[{word}]:0")[1:]
 

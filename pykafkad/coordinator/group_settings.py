@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pykafkad.settings.rows import GROUP
+
 TYPE_GROUP = 32
 """The type of config resource whose name is a group id."""
 
@@ -60,6 +62,9 @@ BOUNDS = {
 UPPER_BOUNDS = {"streams_num_standby_replicas": "group_streams_max_standby_replicas"}
 """The same for settings without a lower bound. Those that are in neither table have no bounds."""
 
+_INTERVALS = frozenset(f"{kind}_assignment_interval_ms" for kind in ("consumer", "share", "streams"))
+"""Releases before Kafka 4.3 do not have them, and assign at once."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.coordinator.shard import GroupShard
@@ -72,6 +77,8 @@ def number(shard: GroupShard, group_id: str, name: str) -> int:
     own = {} if shard.metadata is None else shard.metadata.configs(TYPE_GROUP, group_id)
     text = own.get(name.replace("_", ".")) if own else None
     if text is None:
+        if settings.release is not None and name in _INTERVALS and name.replace("_", ".") not in settings.rows[GROUP]:
+            return 0
         broker_value: int = getattr(settings, f"group_{name}")
         return broker_value
     if name not in BOUNDS:

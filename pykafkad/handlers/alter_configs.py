@@ -16,7 +16,7 @@ from pykafkad.handlers import broker_loggers, snapshot_actions
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.handlers.operations import CONFIG_RESOURCES, config_refusal, node_id_in
-from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, SET, TYPE_BROKER_LOGGER
+from pykafkad.metadata.configs import DELETE, OPERATION_NAMES, SET, TYPE_BROKER_LOGGER, TYPE_GROUP
 from pykafkad.metadata.events import AlterConfigs
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.wire import messages
@@ -122,7 +122,10 @@ def _live_after(ctx: Context, name: str, operations: Any, incremental: bool) -> 
 
 
 def _check(ctx: Context | ControllerContext, kind: int, name: str, incremental: bool) -> None:
-    if kind not in CONFIG_RESOURCES or (kind == TYPE_BROKER_LOGGER and not incremental):
+    release = ctx.settings.release
+    has_no_groups = release is not None and "configs.without_groups" in release.answers
+    is_unknown = kind not in CONFIG_RESOURCES or (kind == TYPE_GROUP and has_no_groups)
+    if is_unknown or (kind == TYPE_BROKER_LOGGER and not incremental):
         raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {kind}")
     if kind == TYPE_BROKER and name and not ctx.on_controller:
         if node_id_in(name, "Node id") != ctx.node_id:

@@ -33,18 +33,22 @@ def alter(
     if broker_id != ctx.node_id:
         text = f"Unexpected node id. Expected {ctx.node_id}, but received {broker_id}"
         raise KafkaError(errors.INVALID_REQUEST, text)
-    levels = [_level(logger, operation, level) for logger, operation, level in operations]
+    levels = [_level(ctx, logger, operation, level) for logger, operation, level in operations]
     if not validate_only:
         for level in levels:
             ctx.set_log_level(level)
 
 
-def _level(logger: str, operation: int, level: str | None) -> str:
+def _level(ctx: Context | ControllerContext, logger: str, operation: int, level: str | None) -> str:
     """The pykafkad level that one operation sets. Raises `KafkaError`."""
     if operation in (APPEND, SUBTRACT):
         text = f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
         raise KafkaError(errors.INVALID_REQUEST, text)
     if operation not in (SET, DELETE):
+        release = ctx.settings.release
+        code = None if release is None else release.answers.get("IncrementalAlterConfigs.unknown_logger_operation")
+        if code is not None:
+            raise KafkaError(code, f"Unknown operation {operation} on the BROKER_LOGGER resource")
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
     if logger != ROOT:
         raise KafkaError(errors.INVALID_CONFIG, f"Logger {logger} does not exist!")

@@ -39,7 +39,12 @@ _Setting = messages.DescribeConfigsResponse.DescribeConfigsResourceResult
 
 def handle(ctx: Context, request: messages.DescribeConfigsRequest) -> Generator[None, None, object]:
     """One result per resource, in the order of the request."""
-    if any(each.resource_type not in CONFIG_RESOURCES for each in request.resources):
+    release = ctx.settings.release
+    has_no_groups = release is not None and "configs.without_groups" in release.answers
+    if any(
+        each.resource_type not in CONFIG_RESOURCES or (has_no_groups and each.resource_type == TYPE_GROUP)
+        for each in request.resources
+    ):
         text = errors.message(errors.INVALID_REQUEST)
         return messages.DescribeConfigsResponse(
             results=[_failed(each, errors.INVALID_REQUEST, text) for each in request.resources]

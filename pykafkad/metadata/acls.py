@@ -15,7 +15,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from random import Random
 
     from pykafkad.effects import StoredRecord
@@ -55,9 +55,11 @@ _TOO_MANY_DELETED = f"Cannot remove more than {record_codec.MAX_RECORDS_PER_CHAN
 
 
 def create(
-    creations: Iterable[Creation], image: Image, random: Random
+    creations: Iterable[Creation], image: Image, random: Random, check_host: Callable[[str], None] | None = None
 ) -> tuple[list[StoredRecord], messages.CreateAclsResponse]:
-    """The records that create entries, and the response. An entry that exists already succeeds without a record."""
+    """The records that create entries, and the response. An entry that exists already succeeds without a record.
+
+    `check_host` raises `KafkaError` for a host that cannot be; without it every text can."""
     row = messages.CreateAclsResponse.AclCreationResult
     created = row()
     records: list[StoredRecord] = []
@@ -66,6 +68,8 @@ def create(
     for creation in creations:
         try:
             _check(creation)
+            if check_host is not None:
+                check_host(creation.host)
         except KafkaError as error:
             rows.append(row(error_code=error.code, error_message=error.text))
             continue

@@ -5,7 +5,7 @@ type. The image holds one record per entity and quota key (`image.client_quotas`
 
 from __future__ import annotations
 
-from math import fmod
+from math import fmod, isfinite
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -111,10 +111,11 @@ def _matches(names: Names, wanted: Wanted, strict: bool) -> bool:
 class _Alteration:
     """The records and the results of one AlterClientQuotas."""
 
-    __slots__ = ("_image", "records", "results")
+    __slots__ = ("_image", "_must_be_finite", "records", "results")
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, must_be_finite: bool) -> None:
         self._image = image
+        self._must_be_finite = must_be_finite
         self.records: list[StoredRecord] = []
         self.results: dict[tuple[tuple[str, str | None], ...], tuple[Names, int, str | None]] = {}
 
@@ -140,6 +141,8 @@ class _Alteration:
             current = self._image.client_quotas.get((*quota_entity(names.items()), key))
             if value is not None:
                 _check_value(key, value, limits)
+                if self._must_be_finite and not isfinite(value):
+                    raise KafkaError(errors.INVALID_REQUEST, f"Quota {key} must be a finite number")
             if value is None if current is None else current.value == value:
                 continue
             entity = [
@@ -152,10 +155,11 @@ class _Alteration:
 
 
 def alter(
-    entries: Iterable[AskedEntry], validate_only: bool, image: Image
+    entries: Iterable[AskedEntry], validate_only: bool, image: Image, *, must_be_finite: bool = False
 ) -> tuple[list[StoredRecord], messages.AlterClientQuotasResponse]:
-    """The records for the entries of a request, and the response with one row per entity."""
-    alteration = _Alteration(image)
+    """The records for the entries of a request, and the response with one row per entity. `must_be_finite`: no quota
+    is infinite, as in Kafka 4.4."""
+    alteration = _Alteration(image, must_be_finite)
     records = alteration.records
     for entry in entries:
         alteration.entry(entry)

@@ -308,7 +308,13 @@ class Controller:
     def _create_acls(self, event: events.CreateAcls) -> Effects:
         from pykafkad.metadata import acls
 
-        return _finish(event.token, *acls.create(event.creations, self.image, self.random))
+        release, check_host = self.settings.release, None
+        if release is not None and "CreateAcls.address_ranges" in release.answers:
+            from pykafkad.metadata import address_ranges
+
+            level = self.image.features.get(features.METADATA_VERSION, 0)
+            check_host = lambda host: address_ranges.check(host, level)  # noqa: E731
+        return _finish(event.token, *acls.create(event.creations, self.image, self.random, check_host))
 
     def _delete_acls(self, event: events.DeleteAcls) -> Effects:
         from pykafkad.metadata import acls
@@ -318,7 +324,10 @@ class Controller:
     def _alter_client_quotas(self, event: events.AlterClientQuotas) -> Effects:
         from pykafkad.metadata import client_quotas
 
-        return _finish(event.token, *client_quotas.alter(event.entries, event.validate_only, self.image))
+        release = self.settings.release
+        is_finite = release is not None and "AlterClientQuotas.finite" in release.answers
+        changed = client_quotas.alter(event.entries, event.validate_only, self.image, must_be_finite=is_finite)
+        return _finish(event.token, *changed)
 
     def _alter_scram_credentials(self, event: events.AlterUserScramCredentials) -> Effects:
         from pykafkad.metadata import credentials

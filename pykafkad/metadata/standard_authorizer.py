@@ -1,9 +1,9 @@
 """Decides who may do what by access control entries, as Kafka's `StandardAuthorizer` does (KIP-801).
 
 An entry counts for a resource of its type by name: its own, one that begins with it, or any if it is `*`. It counts for
-a caller by principal (its own, or `User:*`) and by address (its own, or `*`). One denial beats all permissions. Who has
-no entry that counts is denied. `super.users` may do everything. With `allow.everyone.if.no.acl.found` everybody may use
-a resource for which there is no entry at all.
+a caller by principal (its own, or `User:*`) and by address (its own, `*`, or as in Kafka 4.4 a range of addresses). One
+denial beats all permissions. Who has no entry that counts is denied. `super.users` may do everything. With
+`allow.everyone.if.no.acl.found` everybody may use a resource for which there is no entry at all.
 
 The entries are kept by caller and then by name, so a decision looks at the few that can count: its cost depends on the
 length of the name and not on the number of entries.
@@ -16,6 +16,7 @@ from pykafkad.metadata.acls import LITERAL, OPERATIONS, WILDCARD
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from ipaddress import IPv4Network, IPv6Network
 
     from pykafkad.metadata.image import MetadataDelta
     from pykafkad.wire import messages
@@ -55,6 +56,9 @@ _DENYING = {name: exact << _DENIALS for name, exact in _EXACT.items()}
 
 OPERATION_OF_BIT = {ALL: "All", **{number: name for name, number in OPERATION_NUMBERS.items()}}
 """The words of operations by their numbers, which are the bits of entries too."""
+
+MAX_PLACES = 10_000
+"""So many addresses of clients are remembered, with the ranges in which they lie."""
 
 _ANY_NAME = "hardcode"
 """Kafka takes who may use a resource of this name for one who may use any of the type."""
@@ -124,16 +128,24 @@ class _Names:
 class StandardAuthorizer:
     """Tell it of every change of the metadata, and ask `authorize`."""
 
-    __slots__ = ("_allows_unnamed", "_callers", "_entries", "_super_users")
+    __slots__ = ("_allows_unnamed", "_callers", "_entries", "_has_ranges", "_places", "_ranges", "_super_users")
 
-    def __init__(self, super_users: Iterable[str] = (), *, allow_if_no_acl: bool = False) -> None:
-        """`super_users` are principals ("User:admin"); `allow_if_no_acl` is `allow.everyone.if.no.acl.found`."""
+    def __init__(
+        self, super_users: Iterable[str] = (), *, allow_if_no_acl: bool = False, has_ranges: bool = False
+    ) -> None:
+        """`super_users` are principals ("User:admin"); `allow_if_no_acl` is `allow.everyone.if.no.acl.found`. With
+        `has_ranges` an entry may be for a range of addresses."""
         self._super_users = frozenset(super_users)
         self._allows_unnamed = allow_if_no_acl
         # (resource type, principal, address) to the operations that entries allow and deny it, by name.
         self._callers: dict[tuple[int, str, str], _Names] = {}
         # Resource type to the number of entries by name, whoever they are for.
         self._entries: dict[int, _Names] = {}
+        self._has_ranges = has_ranges
+        # Hosts of entries that are ranges, with the number of callers that have each.
+        self._ranges: dict[str, tuple[IPv4Network | IPv6Network, int]] = {}
+        # Addresses of clients, with the hosts of entries that count for them.
+        self._places: dict[str, tuple[str, ...]] = {}
 
     def metadata_changed(self, delta: MetadataDelta) -> bool:
         """Entries were added or removed. No two have the same content. No partition waits for its log by that."""
@@ -170,7 +182,7 @@ class StandardAuthorizer:
         is_allowed = self.authorize(principal, client_address, operation, resource_type, resource_name)
         word, wanted = ("allow", _ALLOWING[operation]) if is_allowed else ("deny", _DENYING[operation])
         for each in (principal, EVERYBODY):
-            for place in (client_address, WILDCARD):
+            for place in self._places_of(client_address):
                 names = self._callers.get((number, each, place))
                 found = None if names is None else names.entry(name, wanted)
                 if found is not None:
@@ -196,11 +208,39 @@ class StandardAuthorizer:
 
     def _callers_like(self, resource_type: int, principal: str, address: str) -> Iterator[_Names]:
         """What there is for the principal and for everybody, at the address and everywhere."""
+        places = self._places_of(address)
         for each in (principal, EVERYBODY):
-            for place in (address, WILDCARD):
+            for place in places:
                 names = self._callers.get((resource_type, each, place))
                 if names is not None:
                     yield names
+
+    def _places_of(self, address: str) -> tuple[str, ...]:
+        """The hosts of entries that count for a client's address: its own, all, and the ranges in which it lies."""
+        if not self._ranges:
+            return address, WILDCARD
+        places = self._places.get(address)
+        if places is None:
+            from pykafkad.metadata.address_ranges import contains
+
+            if len(self._places) >= MAX_PLACES:
+                self._places.clear()
+            around = [host for host, (network, _) in self._ranges.items() if contains(network, address)]
+            places = self._places[address] = (address, WILDCARD, *around)
+        return places
+
+    def _count_range(self, host: str, change: int) -> None:
+        """A caller at a range of addresses has come (1) or gone (-1)."""
+        from pykafkad.metadata.address_ranges import network
+
+        found = network(host)
+        if found is not None:
+            count = self._ranges.get(host, (found, 0))[1] + change
+            if count:
+                self._ranges[host] = found, count
+            else:
+                del self._ranges[host]
+            self._places.clear()
 
     def _change(self, entry: Entry, *, added: bool) -> None:
         pattern, name = entry.pattern_type, entry.resource_name
@@ -215,10 +255,14 @@ class StandardAuthorizer:
         names = self._callers.get(caller)
         if names is None:
             names = self._callers[caller] = _Names()
+            if self._has_ranges and "/" in entry.host:
+                self._count_range(entry.host, 1)
         bits = names.of(pattern, name)
         names.put(pattern, name, bits | bit if added else bits & ~bit)
         if not names:
             del self._callers[caller]
+            if self._has_ranges and "/" in entry.host:
+                self._count_range(entry.host, -1)
 
 
 def _may_use_any(callers: list[_Names], operation: str) -> bool:

@@ -64,7 +64,8 @@ class Candidate:
 
     def get(self, name: str) -> Any:
         """The typed value of a setting; None when it has none."""
-        row = ROWS[BROKER][name]
+        # A release that is acted as may have another default, or no such setting.
+        row = self.settings.rows[BROKER].get(name) or ROWS[BROKER][name]
         for layer in self._layers:
             text = layer.get(name)
             if text is not None:

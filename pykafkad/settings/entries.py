@@ -130,8 +130,16 @@ def describe_group(settings: Settings, overrides: Mapping[str, str]) -> list[Ent
 
 
 def describe_client_metrics(settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
-    """Every setting of a client-metrics subscription (KIP-714)."""
+    """Every setting of a client-metrics subscription (KIP-714); before Kafka 4.1 those that are set, and no more."""
+    if settings.release is not None and "DescribeConfigs.set_client_metrics_only" in settings.release.answers:
+        return [_as_set(name, text) for name, text in overrides.items()]
     return _describe(CLIENT_METRICS, settings, overrides)
+
+
+def _as_set(name: str, text: str) -> Entry:
+    entry = Entry(name, text, [], None, False)
+    entry.source, entry.sensitive = CLIENT_METRICS_CONFIG, False
+    return entry
 
 
 def _describe(scope: str, settings: Settings, overrides: Mapping[str, str]) -> list[Entry]:
@@ -141,8 +149,12 @@ def _describe(scope: str, settings: Settings, overrides: Mapping[str, str]) -> l
         if row.internal and text is None:
             continue
         synonyms = []
-        if scope == GROUP and (not row.broker_settings or (settings.release is not None and settings.release.is_older)):
-            # Before Kafka 4.3 a group's defaults do not say which settings of the broker they are.
+        is_older = settings.release is not None and settings.release.is_older
+        if scope == GROUP and is_older:
+            # Before Kafka 4.3 a group's settings do not say which settings of the broker stand behind them.
+            if text is None:
+                synonyms = [(row.name, _inherited_text(settings, row), DEFAULT_CONFIG)]
+        elif scope == GROUP and not row.broker_settings:
             synonyms = [(row.name, _inherited_text(settings, row), DEFAULT_CONFIG)]
         elif row.broker_settings:
             synonyms = broker_synonyms(settings, row.broker_settings[0][0])

@@ -9,7 +9,8 @@ them (ApiVersions, DescribeConfigs):
                                         ours alone, and clients are not told of it
     answer   API.FIELD  NUMBER          what it answers in a field in which 4.3.1 answers nothing, or a switch
     SCOPE    NAME  DEFAULT;TYPE;APPLIES a setting; an empty part is as in 4.3.1, `none` is no default; a setting of
-                                        topics or groups that 4.3.1 lacks has the broker's setting in place of APPLIES
+                                        topics or groups that 4.3.1 lacks has the broker's setting in place of APPLIES;
+                                        behind one more `;` what 4.3.1 lacks may allow, as in broker.txt
 
 `-` in the last column: the release has no such API, feature or setting; `!`: it has the setting, and does not show it.
 A feature is listed whether it differs or not.
@@ -102,13 +103,13 @@ class Release:
             rows[name] = copy(rows[name])
             rows[name].internal = True
             return
-        default, kind, applies = [*fact.split(";"), "", ""][:3]
+        default, kind, applies, allowed = [*fact.split(";"), "", "", ""][:4]
         if name in rows:
             row = rows[name] = copy(rows[name])
             row.shown_type = kind or row.type
             row.internal = False
         else:
-            row = rows[name] = Row(scope, " ".join((name, kind, _ABSENT, "any", applies, "no", _HELP)))
+            row = rows[name] = Row(scope, " ".join((name, kind, _ABSENT, allowed or "any", applies, "no", _HELP)))
         if applies and scope == BROKER:
             row.applies = applies
         if default:

@@ -25,6 +25,7 @@ SENTENCES = [
     ("alice write topic **", Entry(ALLOW, "User:alice", 4, 2, "*", PREFIXED, "*")),
     ("alice write transactional-id x from 10.0.0.1", Entry(ALLOW, "User:alice", 4, 5, "x", LITERAL, "10.0.0.1")),
     ("alice read topic x from ::1", Entry(ALLOW, "User:alice", 3, 2, "x", LITERAL, "0:0:0:0:0:0:0:1")),
+    ("alice read topic x from 2001:db8::/32", Entry(ALLOW, "User:alice", 3, 2, "x", LITERAL, "2001:db8::/32")),
     ("alice cluster-action cluster", Entry(ALLOW, "User:alice", 9, 4, "kafka-cluster", LITERAL, "*")),
     ("'User:CN=a, O=b' create topic t", Entry(ALLOW, "User:CN=a, O=b", 5, 2, "t", LITERAL, "*")),
     ("DOMAIN\\alice read group a\\b", Entry(ALLOW, "User:DOMAIN\\alice", 3, 3, "a\\b", LITERAL, "*")),

@@ -160,3 +160,70 @@ def test_a_release_with_zookeeper_tells_of_no_features_and_keeps_old_offsets(tmp
             ]
         world.stop()
     assert codes == {"2.8": errors.NONE, "3.9": errors.UNSUPPORTED_VERSION}
+
+
+def _changed(world: World, kind: int, resource: str, setting: str, value: str) -> int:
+    of = messages.IncrementalAlterConfigsRequest
+    configs = [of.AlterableConfig(name=setting, value=value)]
+    rows = [of.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)]
+    peer = world.connect()
+    code: int = peer.ask(of(resources=rows), 1).responses[0].error_code
+    return code
+
+
+def _described(world: World, kind: int, resource: str) -> Any:
+    of = messages.DescribeConfigsRequest
+    rows = [of.DescribeConfigsResource(resource_type=kind, resource_name=resource, configuration_keys=None)]
+    return world.connect().ask(of(resources=rows, include_synonyms=True), 4).results[0]
+
+
+def test_a_live_change_is_measured_by_the_releases_defaults(tmp_path: Path) -> None:
+    """Where 3.9 has -1 for remote.log.manager.copier.thread.pool.size, 4.3 has 10."""
+    world = World(tmp_path / "data", pykafkad_act_as="3.9")
+    assert _changed(world, 4, "1", "log.cleaner.threads", "2") == errors.NONE
+    assert _changed(world, 4, "1", "log.cleaner.threads", "5") == errors.INVALID_REQUEST
+
+
+def test_subscriptions_before_4_1_are_described_as_they_were_set(world: World) -> None:
+    """Without defaults and without types."""
+    assert _described(world, 16, "watched").configs == []
+    assert _changed(world, 16, "watched", "interval.ms", "1000") == errors.NONE
+    (row,) = _described(world, 16, "watched").configs
+    assert (row.name, row.value, row.config_source, row.config_type, row.is_sensitive, row.synonyms) == (
+        "interval.ms", "1000", 7, 0, False, [],
+    )  # fmt: skip
+
+
+def test_groups_have_settings_since_4_0(tmp_path: Path, world: World) -> None:
+    assert _changed(world, 32, "g", "consumer.session.timeout.ms", "50000") == errors.NONE
+    older = World(tmp_path / "older", pykafkad_act_as="3.9")
+    assert _changed(older, 32, "g", "consumer.session.timeout.ms", "50000") == errors.INVALID_REQUEST
+    assert _described(older, 32, "g").error_code == errors.INVALID_REQUEST
+
+
+def test_a_groups_own_setting_before_4_3_hides_its_default(world: World) -> None:
+    assert _changed(world, 32, "g", "consumer.session.timeout.ms", "50000") == errors.NONE
+    found = {
+        row.name: [(each.value, each.source) for each in row.synonyms] for row in _described(world, 32, "g").configs
+    }
+    assert found["consumer.session.timeout.ms"] == [("50000", 8)]
+    assert found["consumer.heartbeat.interval.ms"] == [("5000", 5)]
+
+
+def test_targets_before_4_3_are_computed_at_once(world: World) -> None:
+    """Such releases have no assignment interval, so the second member gets its target as it joins."""
+    assert _create_topic(world) == errors.NONE
+    peer = world.connect()
+    peer.ask(messages.FindCoordinatorRequest(key="g"), 0)
+    world.turn()
+    epochs = []
+    for member in ("one", "two"):
+        joining = messages.ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id=member, rebalance_timeout_ms=1000, topic_partitions=[],
+            subscribed_topic_names=["events"],
+        )  # fmt: skip
+        peer.ask(joining, 1)
+        world.turn()
+        (group,) = peer.ask(messages.ConsumerGroupDescribeRequest(group_ids=["g"]), 0).groups
+        epochs.append(group.assignment_epoch - group.group_epoch)
+    assert epochs == [0, 0]

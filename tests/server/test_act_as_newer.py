@@ -92,3 +92,46 @@ def _commit(peer: Any, begun: Any, version: int, places: list[tuple[str, bytes, 
         topics=list(topics.values()),
     )
     return peer.ask(request, version)
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("*", "NONE"),
+        ("not a host", "NONE"),
+        ("", "INVALID_REQUEST"),
+        ("10.1.2.3/8", "NONE"),
+        ("10.0.0.0/33", "INVALID_REQUEST"),
+        ("2001:db8::/32", "NONE"),
+        ("2001:db8::/129", "INVALID_REQUEST"),
+    ],
+)
+def test_entries_may_be_for_ranges_of_addresses(tmp_path: Path, host: str, code: str) -> None:
+    """KIP-1276; other releases take every text that is not empty, and a cluster of an older level no ranges."""
+    creation = messages.CreateAclsRequest.AclCreation(
+        resource_type=2, resource_name="t", principal="User:a", host=host, operation=3, permission_type=3
+    )
+    authorizer = {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+    authorizer["super_users"] = "User:ANONYMOUS"
+    codes = []
+    for release in ("4.4", "4.3"):
+        world = World(tmp_path / release, pykafkad_act_as=release, **authorizer)
+        answer = world.connect().ask(messages.CreateAclsRequest(creations=[creation]), 3)
+        codes.append(name(answer.results[0].error_code))
+    assert codes == [code, "NONE"]
+
+
+def test_quotas_are_finite(tmp_path: Path, world: World) -> None:
+    of = messages.AlterClientQuotasRequest
+    change = of.OpData(key="request_percentage", value=float("inf"), remove=False)
+    entry = of.EntryData(entity=[of.EntityData(entity_type="user", entity_name="a")], ops=[change])
+    older = World(tmp_path / "older")
+    codes = [each.connect().ask(of(entries=[entry]), 1).entries[0].error_code for each in (world, older)]
+    assert list(map(name, codes)) == ["INVALID_REQUEST", "NONE"]
+
+
+def test_an_unknown_operation_on_a_logger_is_an_invalid_request(world: World) -> None:
+    of = messages.IncrementalAlterConfigsRequest
+    configs = [of.AlterableConfig(name="root", config_operation=9, value="9")]
+    rows = [of.AlterConfigsResource(resource_type=8, resource_name="1", configs=configs)]
+    assert name(world.connect().ask(of(resources=rows), 1).responses[0].error_code) == "INVALID_REQUEST"
