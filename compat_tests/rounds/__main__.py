@@ -6,6 +6,7 @@ import argparse
 import random
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -111,6 +112,8 @@ def main() -> int:
     )
     parser.add_argument("--only-python", action="store_true", help="without the clients of Java and Go")
     options = parser.parse_args()
+    # The processes of a cluster end with it, also when this one is told to stop.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     directory = Path(tempfile.mkdtemp(prefix="rounds-"))
     code = run(options.rounds, seed, directory, Programs(directory, only_python=options.only_python))
