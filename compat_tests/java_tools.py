@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -93,3 +94,50 @@ class JavaTools:
         """Start `tool` in the background with its output on a pipe; the caller must stop it."""
         command = self.command(tool, *arguments, connect=connect)
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def verify_replicas(self, topic: str, partitions: int, *options: str) -> str:
+        """The report in which kafka-replica-verification has read every replica of the topic's partitions to the end.
+        AssertionError if it names replicas that differ."""
+        words = (
+            "--broker-list",
+            self.bootstrap,
+            "--topics-include",
+            topic,
+            "--time",
+            "-2",
+            "--report-interval-ms",
+            "200",
+        )
+        with self.start("kafka-replica-verification", *words, *options, connect=False) as process:
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    assert "doesn't match" not in line and "unmatched" not in line, line
+                    report = line.partition(": ")[2].strip()
+                    if report.startswith("max lag is 0 ") and report.endswith(f"among {partitions} partitions"):
+                        return report
+            finally:
+                process.kill()
+        raise AssertionError("kafka-replica-verification has ended")
+
+    def metadata_shell(self, file: Path, command: str, shows: str) -> tuple[str, list[str]]:
+        """What kafka-metadata-shell answers a command once that has `shows` in it, and the paths of its tree. `file` is
+        a snapshot, or a segment of the log; no process may have its directory."""
+        words = self.command("kafka-metadata-shell", "--snapshot", str(file), connect=False)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        with subprocess.Popen(words, **pipes, text=True) as shell:
+            try:
+                # The shell accepts commands before it has read the file.
+                line = ""
+                for _ in range(1000):
+                    shell.stdin.write(f"{command}\n")
+                    shell.stdin.flush()
+                    while not (line := shell.stdout.readline()).startswith(">>"):
+                        assert line, "the shell ended"
+                    if shows in line:
+                        break
+                    time.sleep(0.1)
+                tree, _ = shell.communicate("find /\nexit\n", timeout=TIMEOUT_SECONDS)
+            finally:
+                shell.kill()
+        return line, [path.removeprefix(">> ") for path in tree.splitlines()]

@@ -150,6 +150,7 @@ MIXTURES = [
 def test_the_active_node_is_killed_and_clients_go_on(
     start: Callable[..., Cluster],
     tools: JavaTools,
+    tmp_path: Path,
     kafkas: tuple[int, ...],
     is_dynamic: bool,
     request: pytest.FixtureRequest,
@@ -189,6 +190,7 @@ def test_the_active_node_is_killed_and_clients_go_on(
     assert writer.errors == []
     wanted = sorted(writer.acknowledged)
     assert sorted(cluster.values(len(wanted))) == wanted
+    JavaTools(tools.jars, cluster.bootstrap, tmp_path / "log4j2.properties").verify_replicas("t", PARTITIONS)
     for each, node in cluster.nodes.items():
         faults = re.findall(r".*(?:Encountered .*fault|IllegalState|unexpected-error).*", node.log_text())
         assert faults == [], each
@@ -240,6 +242,10 @@ def check_files(cluster: Cluster, tools: JavaTools) -> None:
     segments = sorted((node.directory / "data" / "__cluster_metadata-0").glob("*.log"))
     output = tools.dump_log(segments, "--cluster-metadata-decoder")
     assert "REGISTER_BROKER_RECORD" in output or "REGISTER_CONTROLLER_RECORD" in output
+    line, paths = tools.metadata_shell(segments[-1], "cat /image/topics/byName/t/0", "PartitionRegistration")
+    assert re.search(r"replicas=\[\d, \d, \d\]", line) and "leaderRecoveryState=RECOVERED" in line, line
+    for each in NODES:
+        assert {f"/image/cluster/brokers/{each}", f"/image/cluster/controllers/{each}"} <= {*paths}, paths
     for each in list(cluster.nodes.values()):
         each.kill()
 

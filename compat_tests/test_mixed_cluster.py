@@ -106,19 +106,6 @@ def lead_everything(mixed: Mixed, load: Load, leader: int, plan: Path) -> None:
     until(f"{leader} leads", lambda: leaders(load) == {leader})
 
 
-def verified(mixed: Mixed, jars: Path, directory: Path) -> list[str]:
-    """What kafka-replica-verification reports of the topic's partitions once it has read all of them to the end."""
-    tools = JavaTools(jars, mixed.bootstrap, directory / "log4j2.properties")
-    words = ("--broker-list", mixed.bootstrap, "--topics-include", NUMBERS, "--report-interval-ms", "1000")
-    with tools.start("kafka-replica-verification", *words, "--time", "-2", connect=False) as process:
-        try:
-            assert process.stdout is not None
-            reports = [next(line for line in process.stdout if "max lag is" in line) for _ in range(3)]
-        finally:
-            process.kill()
-    return reports
-
-
 def batches(runner: ToolRunner, node: ProcessBroker, partition: int) -> list[str]:
     """What kafka-dump-log says of the batches and records of a replica."""
     folder = node.directory / "data" / f"{NUMBERS}-{partition}"
@@ -149,7 +136,7 @@ def test_each_broker_leads_everything_and_is_killed(
         with capfd.disabled():
             print(f"\n{mixed.controller.name} controls: {load.summary()}")
         assert (faults, load.errors()) == ([], [])
-        assert verified(mixed, kafka_jars, tmp_path)[-1].rstrip().endswith(f"among {PARTITIONS} partitions")
+        JavaTools(kafka_jars, mixed.bootstrap, tmp_path / "log4j2.properties").verify_replicas(NUMBERS, PARTITIONS)
     finally:
         load.close()
     for broker in mixed.brokers.values():

@@ -4,6 +4,7 @@ that fails."""
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 
 from compat_tests.rounds import __main__ as rounds
 from compat_tests.rounds.cluster import BROKERS
-from compat_tests.rounds.troubles import CUT, ISOLATE, KILL, LONGEST_SECONDS, PAUSE, chosen
+from compat_tests.rounds.troubles import CUT, ISOLATE, KILL, LONGEST_SECONDS, PAUSE, Trouble, chosen, happen
 
 SEED = 20
 NONE = SimpleNamespace(java=None, franz=None)
@@ -51,3 +52,24 @@ def test_troubles_are_those_of_the_seed_and_leave_two_brokers() -> None:
         assert all(0 < each.seconds <= LONGEST_SECONDS for each in troubles)
         counts.update(each.kind for each in troubles)
     assert counts.keys() == {KILL, PAUSE, CUT, ISOLATE} and min(counts.values()) > 20
+
+
+def test_a_node_that_waits_for_the_end_of_another_trouble_is_started() -> None:
+    """A broker registers with the active controller, from which it is cut off for longer than it is away."""
+    healed = threading.Event()
+
+    class Node:
+        def kill(self) -> None:
+            """It is gone."""
+
+        def start(self) -> None:
+            assert healed.wait(30), "the cut goes on"
+
+    cut: list[tuple[int, int]] = []
+    cluster = SimpleNamespace(
+        nodes={3: Node()},
+        cut=lambda source, target, way: cut.append((source, target)),
+        heal=lambda source, target, reset: healed.set(),
+    )
+    happen(cluster, [Trouble(KILL, 3, 1, 0.01, 0, False), Trouble(CUT, 11, 3, 0.05, 0, True)])  # type: ignore[arg-type]
+    assert cut == [(3, 11)] and healed.is_set()

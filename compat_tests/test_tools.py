@@ -108,24 +108,8 @@ def test_replica_verification(
         addressed = ["--bootstrap-server", broker.bootstrap, "--topic", "verified"]
         assert runner.run("topics", [*addressed, "--create"]).code == 0
         assert runner.run("console-producer", addressed, "1\n2\n").code == 0
-        options = (
-            "--broker-list",
-            broker.bootstrap,
-            "--topics-include",
-            "verified",
-            "--report-interval-ms",
-            "200",
-            "--time",
-            "-2",
-        )
         tools = JavaTools(kafka_jars, broker.bootstrap, tmp_path / "log4j2.properties")
-        limits = ("--max-wait-ms", "100", "--fetch-size", "10000")
-        with tools.start("kafka-replica-verification", *options, *limits, connect=False) as process:
-            try:
-                texts = (line.partition(": ")[2].strip() for line in process.stdout)
-                reports.append(next(text for text in texts if text.endswith("at offset 2 among 1 partitions")))
-            finally:
-                process.kill()
+        reports.append(tools.verify_replicas("verified", 1, "--max-wait-ms", "100", "--fetch-size", "10000"))
     assert set(reports) == {"max lag is 0 for partition verified-0 at offset 2 among 1 partitions"}
 
 

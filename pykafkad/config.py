@@ -17,14 +17,17 @@ from pykafkad.settings import authorizer_settings, notices, per_listener
 from pykafkad.settings.rows import (
     ACT_AS,
     BROKER,
+    BROKER_BY_ATTRIBUTE,
     CLIENT_METRICS,
     GROUP,
+    OWN_DEFAULTS,
     ROWS,
     SCOPES,
     SERVED_RELEASE,
     TOPIC,
     InvalidValue,
     Row,
+    own_defaults,
 )
 
 TYPE_CHECKING = False
@@ -56,22 +59,6 @@ __all__ = [
 
 # A setting may be given for one listener only, as listener.name.<listener>.<setting>.
 LISTENER_PREFIX = per_listener.PREFIX
-
-# Settings that Kafka lets change live only for one listener, never under their own names.
-LISTENER_ONLY = frozenset(
-    (
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    )
-)
 
 RACK_AWARE_SELECTOR = notices.RACK_AWARE_SELECTOR
 """The value of `replica.selector.class` that sends consumers to a replica in their rack (KIP-392)."""
@@ -128,7 +115,8 @@ class Settings(BrokerAttributes):
         "without_effect",
     )
 
-    def __init__(self, static: Mapping[str, str]) -> None:
+    def __init__(self, static: Mapping[str, str], parsed: Mapping[str, Any] | None = None) -> None:
+        """`parsed` are values of `static` that have been read already, by the rows of Kafka 4.3.1."""
         self.release: Release | None = None
         self.rows: Mapping[str, dict[str, Row]] = ROWS
         name = static.get(ACT_AS, SERVED_RELEASE)
@@ -137,14 +125,11 @@ class Settings(BrokerAttributes):
 
             self.release = release.of(name)
             self.rows = self.release.rows
+            parsed = None
         rows = self.rows[BROKER]
         # A default that differs from Kafka's counts as set at start. DescribeConfigs then shows both values, as it does
         # for Kafka's sample server.properties, which sets the same ones.
-        self.static = {
-            row.name: row.default
-            for row in rows.values()
-            if row.default is not None and row.default != row.kafka_default
-        }
+        self.static = dict(OWN_DEFAULTS) if self.release is None else own_defaults(rows)
         self.static.update(static)
         # Kafka gives broker.id, the older name of node.id, the same value.
         self.static.setdefault("broker.id", self.static["node.id"])
@@ -157,11 +142,21 @@ class Settings(BrokerAttributes):
         self.described: dict[tuple[object, ...], Any] = {}
         self._topic_defaults: TopicSettings | None = None
         # What another release does not have keeps its default, and what only it has is shown and not read.
-        for row in ROWS[BROKER].values():
-            setattr(self, row.attribute, rows.get(row.name, row).typed_default())
         for name, text in self.static.items():
-            if name in rows and name in ROWS[BROKER]:
-                setattr(self, rows[name].attribute, rows[name].parse(text))
+            if name in rows and name in ROWS[BROKER] and text is not rows[name].default:
+                row = rows[name]
+                setattr(self, row.attribute, row.parse(text) if parsed is None or name not in parsed else parsed[name])
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, attribute):
+            """A setting that has its default, at the first time that it is read: a broker reads few of them."""
+            row = BROKER_BY_ATTRIBUTE.get(attribute)
+            if row is None:
+                raise AttributeError(f"there is no setting {attribute!r}", name=attribute, obj=self)
+            value = self.rows[BROKER].get(row.name, row).typed_default()
+            setattr(self, attribute, value)
+            return value
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> Settings:
@@ -172,14 +167,15 @@ class Settings(BrokerAttributes):
         """
         properties = _with_node_id(properties)
         rows = ROWS[BROKER]
+        parsed = {}
         for name, (text, origin) in properties.items():
             row = rows.get(name)
             try:
                 if row is not None:
-                    row.parse(text)
+                    parsed[name] = row.parse(text)
             except InvalidValue as error:
                 raise ConfigError(f"{origin}: {name}: {error}") from None
-        settings = cls({name: text for name, (text, _) in properties.items()})
+        settings = cls({name: text for name, (text, _) in properties.items()}, parsed)
         _check_combinations(settings, properties)
         settings.warnings, settings.without_effect = notices.of(properties)
         return settings
@@ -195,15 +191,16 @@ class Settings(BrokerAttributes):
         `defaults` are the cluster-wide values, `broker` those of this broker. An invalid text is skipped: it was
         checked when it was set, and a broker that has it in its metadata log must still start.
         """
-        rows = {name: row for name, row in self.rows[BROKER].items() if name in ROWS[BROKER]}
         touched = {**self.dynamic_default, **self.dynamic_broker, **defaults, **broker}
+        if not touched:
+            return
         self.dynamic_default = dict(defaults)
         self.dynamic_broker = dict(broker)
         self.described = {}
         self._topic_defaults = None
         for name in touched:
-            row = rows.get(name)
-            if row is None:
+            row = self.rows[BROKER].get(name)
+            if row is None or name not in ROWS[BROKER]:
                 continue
             for layer in (self.dynamic_broker, self.dynamic_default, self.static):
                 text = layer.get(name)
@@ -472,7 +469,7 @@ def validate_broker_changes(changes: Mapping[str, str | None], settings: Setting
     fixed = [name for name in set_texts if name in rows and rows[name].applies == "start"]
     if fixed:
         raise KafkaError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    listener_only = [name for name in set_texts if name in LISTENER_ONLY]
+    listener_only = [name for name in set_texts if name in per_listener.LISTENER_ONLY]
     if listener_only:
         sentence = "These security configs can be dynamically updated only per-listener using the listener prefix: "
         raise KafkaError(INVALID_REQUEST, f"{sentence}[{', '.join(listener_only)}]")

@@ -161,7 +161,9 @@ class MemoryDisk(Disk):
 
     def _parent(self, operation: str, path: str) -> tuple[dict[str, Entry], str]:
         *parents, name = _parts(path)
-        entry = self._entry("/".join(parents))
+        entry: Entry | None = self._root
+        for each in parents:
+            entry = entry.get(each) if isinstance(entry, dict) else None
         if not isinstance(entry, dict):
             raise StorageFailure(operation, path, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
         return entry, name
@@ -180,7 +182,8 @@ class MemoryDisk(Disk):
         """The file at `path`, made where there is none."""
         parent, name = self._parent(operation, path)
         if name not in parent:
-            parent[name] = _Content(self)
+            new = parent[name] = _Content(self)
+            return new
         return self._content(operation, path)
 
     # -- files ---------------------------------------------------------------------------------------------------------

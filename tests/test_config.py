@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 
 from pykafkad import config
@@ -303,3 +305,17 @@ def test_each_family_that_clients_notice_has_a_setting_without_effect() -> None:
 def from_properties(properties: dict[str, str]) -> config.Settings:
     """Settings that all have the same origin."""
     return config.Settings.from_properties({name: (text, "test:1") for name, text in properties.items()})
+
+
+def test_a_default_is_laid_in_at_the_first_read_and_copies_have_all() -> None:
+    settings = config.Settings.from_properties({"num.partitions": ("3", "here")})
+    row = config.ROWS[config.BROKER]["log.retention.hours"]
+    member = type(settings).log_retention_hours
+    with pytest.raises(AttributeError):
+        member.__get__(settings)
+    assert settings.log_retention_hours == row.typed_default() == member.__get__(settings)
+    other = copy(settings)
+    assert all(
+        getattr(other, row.attribute) == getattr(settings, row.attribute) for row in config.ROWS[config.BROKER].values()
+    )
+    assert other.num_partitions == 3

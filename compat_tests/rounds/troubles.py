@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from compat_tests.rounds.cluster import BROKERS, CONTROLLERS, SESSION_MS, Cluster
@@ -93,8 +94,13 @@ class Happening:
 
 
 def happen(cluster: Cluster, troubles: list[Trouble]) -> None:
-    """Begin all of them, and end each in its time."""
+    """Begin all of them, and end each in its time. A node that is started is not ready before the other trouble is over
+    if that keeps it from the active controller."""
     under_way = sorted((Happening(cluster, each) for each in troubles), key=lambda each: each.ends_at)
-    for each in under_way:
-        time.sleep(max(each.ends_at - time.monotonic(), 0))
-        each.end()
+    with ThreadPoolExecutor(len(under_way)) as threads:
+        ends = []
+        for each in under_way:
+            time.sleep(max(each.ends_at - time.monotonic(), 0))
+            ends.append(threads.submit(each.end))
+        for end in ends:
+            end.result()

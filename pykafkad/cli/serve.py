@@ -50,9 +50,10 @@ def main(arguments: list[str]) -> int:
 
 def _serve(options: Options) -> int:
     set_level(options)
-    alone = (options.control, options.registry, options.trace)
-    if options.brokers is not None and (options.tenant or any(each is not None for each in alone)):
-        raise ConfigError("--brokers: several brokers have no --tenant, --control, --registry and --trace yet")
+    if options.brokers is not None and options.tenant:
+        raise ConfigError("--brokers: each --tenant is a cluster of one broker; several brokers are one cluster")
+    if options.processes is not None:
+        _check_processes(options)
     if options.container is not None and (options.tenant or options.processes is not None):
         raise ConfigError("--container: there is one process with one cluster in it, so no --tenant and --processes")
     if options.tenant or options.tenant_config:
@@ -67,6 +68,16 @@ def _serve(options: Options) -> int:
         if issuer is not None:
             issuer.close()
         made.remove_certificates()
+
+
+def _check_processes(options: Options) -> None:
+    """Raises ConfigError for what is beside the brokers in their process."""
+    for name in ("control", "registry", "trace"):
+        if getattr(options, name) is not None:
+            raise ConfigError(
+                f"--{name}: it is a part of the process of the brokers, and with --processes each has one of its own; "
+                f"leave out --processes: all brokers are in one process then, which can have --{name}"
+            )
 
 
 def _run(options: Options, made: Prepared, issuer: Issuer | None) -> int:
@@ -324,8 +335,6 @@ def set_level(options: Options) -> None:
     if options.log_format not in (None, "text", "json"):
         raise ConfigError(f"--log-format {options.log_format}: must be text or json")
     if options.log_format == "json":
-        if options.processes is not None:
-            raise ConfigError("--log-format json: brokers in --processes of their own write text only")
         from pykafkad.server.json_log import JsonSink
 
         logs.configure(level, JsonSink())

@@ -38,7 +38,7 @@ class Beside:
                     raise ConfigError(f"{REGISTRY}: {sentence}")
             self._registry_address = _address(options.registry)
             served_broker.allow(properties, REGISTRY)
-        self._broker = ServedBroker()
+        self._broker = ServedBroker(has_several=options.asks_for_several())
         self._control: ServedControl | None = None
         self._registry: ServedRegistry | None = None
         self.clock = self._broker.clock

@@ -52,7 +52,7 @@ def serve(
     if settings.pykafkad_memory_max_bytes:
         share = str(settings.pykafkad_memory_max_bytes // (len(quorum) + len(members)) or 1)
         quorum, members = ([type(each)({**each.static, _MEMORY: share}) for each in some] for some in (quorum, members))
-    nodes = ChildNodes(process_logs())
+    nodes = ChildNodes(process_logs(), is_json=options.log_format == "json")
     run.obey_signals(lambda: nodes, nodes.kill)
     try:
         controlling, begun = nodes.start(quorum), nodes.start(members)

@@ -7,7 +7,7 @@ from typing import Any
 from pykafkad.control import schemas, values
 from pykafkad.control.api_errors import NOT_FOUND, TOO_MANY, ApiError
 from pykafkad.control.route import Control, Route
-from pykafkad.server.fault_injection import KINDS
+from pykafkad.server.injected_fault import KINDS
 from pykafkad.testing.faults import API_NAMES, ERROR_NAMES, Fault
 from pykafkad.testing.options import unknown
 from pykafkad.testing.waits import until
@@ -49,6 +49,7 @@ NEW_FAULT = schemas.record(
         "partition": _or_null(schemas.integer(minimum=0)),
         "group": _or_null(schemas.text()),
         "transactional_id": _or_null(schemas.text()),
+        "broker": _or_null(schemas.integer("the node id of the one of several brokers that it is met at", minimum=0)),
         "times": schemas.nullable(schemas.integer("how often; null: until it is released", default=1, minimum=1)),
         "probability": schemas.number("of each request that matches", default=1.0, exclusiveMinimum=0, maximum=1),
         "seed": schemas.integer("of what decides by the probability", default=0),

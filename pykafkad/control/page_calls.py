@@ -125,6 +125,7 @@ PARTITION = schemas.record(
 CONNECTION = schemas.record(
     {
         "id": schemas.integer(),
+        "broker": schemas.integer("the node id of the one that it is a client of"),
         "peer": schemas.text(),
         "listener": schemas.text(),
         "principal": schemas.text(),

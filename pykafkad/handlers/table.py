@@ -16,13 +16,14 @@ it. They close the connection here as they do with Kafka.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from sys import modules
 
 from pykafkad.handlers.authorization_rules import CLUSTER_ACTION, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from pykafkad.settings.release import Release
@@ -304,6 +305,16 @@ def answered_on(listener: str, release: Release | None = None) -> list[Api]:
         return answered
     answered += [row for row in NEWER_ROWS if row.name in release.apis and listener in row.listeners]
     return [row for each in answered for row in _in(release, each)]
+
+
+@cache
+def _by_key(listener: str) -> Mapping[int, Api]:
+    return {row.key: row for row in answered_on(listener)}
+
+
+def answered_by_key(listener: str, release: Release | None = None) -> Mapping[int, Api]:
+    """The same by their keys. Those of Kafka 4.3.1 are gathered once for all brokers of a process."""
+    return _by_key(listener) if release is None else {row.key: row for row in answered_on(listener, release)}
 
 
 def _in(release: Release, row: Api) -> list[Api]:

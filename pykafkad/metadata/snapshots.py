@@ -99,9 +99,12 @@ def voters_only(voter_set: list[Voter], now_ms: int) -> bytes:
 
 def bootstrap(now_ms: int, levels: dict[str, int] = features.BOOTSTRAP) -> bytes:
     """The content of `bootstrap.checkpoint`: the features of a new cluster."""
-    return of_records(
-        now_ms, [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
-    )
+    return of_records(now_ms, feature_levels(levels))
+
+
+def feature_levels(levels: dict[str, int]) -> list[messages.Struct]:
+    """What the records of a new cluster's features hold."""
+    return [messages.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
 
 
 def of_records(now_ms: int, records: Iterable[messages.Struct]) -> bytes:

@@ -31,7 +31,11 @@ def _partition(event: Answered, expected: type) -> Any:
 
 
 def vote(replica: RaftReplica, event: Answered, now: float) -> bool:
-    """A voter says whether it votes for this node."""
+    """A voter says whether it votes for this node. One that knows no pre-votes (KIP-996; Kafka before 4.0) cannot be
+    asked for them: then the epoch begins without, as in Kafka."""
+    if replica.state == states.PROSPECTIVE and _knows_no_pre_votes(event):
+        replica.become_candidate(now)
+        return True
     row = _partition(event, messages.VoteResponse)
     if row is None:
         return False
@@ -43,6 +47,11 @@ def vote(replica: RaftReplica, event: Answered, now: float) -> bool:
     if replica.state == asked:
         replica.role.recorded(event.peer, row.vote_granted)
     return True
+
+
+def _knows_no_pre_votes(event: Answered) -> bool:
+    outcome: Any = event.outcome
+    return type(outcome) is messages.VoteResponse and outcome.error_code == errors.UNSUPPORTED_VERSION
 
 
 def begin_quorum_epoch(replica: RaftReplica, event: Answered, now: float) -> bool:

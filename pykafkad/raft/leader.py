@@ -102,18 +102,20 @@ class Leader:
         self.has_committed = False
         self.parked: list[ParkedFetch] = []
         self.begins_at = now
-        self.check_quorum_at = now + fetch_timeout * CHECK_QUORUM_FACTOR
         self.change: PendingChange | None = None
         self.known_voters: list[Voter] = []
         self._fetch_timeout = fetch_timeout
         self._fetched: set[int] = set()
         self.progress: dict[int, Progress] = {}
         self.observers: dict[tuple[int, bytes], Progress] = {}
-        self.set_voters(voters)
+        self.set_voters(voters, now)
 
-    def set_voters(self, voters: list[Voter]) -> None:
+    def set_voters(self, voters: list[Voter], now: float) -> None:
         """Another set of voters counts. What is known of a replica stays known when it becomes a voter, or is one no
         more."""
+        if not self.progress:
+            # There was nobody to hear of until now.
+            self.check_quorum_at = now + self._fetch_timeout * CHECK_QUORUM_FACTOR
         before, self.progress = self.progress, {}
         self.voters = voters
         for voter in voters:

@@ -332,7 +332,7 @@ class RaftReplica:
         self.is_voter = self.is_voter_key(*self.key)
         self._update_may_lead()
         if self.state == states.LEADER:
-            self.role.set_voters(voters)
+            self.role.set_voters(voters, now)
             self.update_high_watermark(now)
 
     def resign(self, now: float) -> None:

@@ -20,19 +20,22 @@ _SEND_BUFFER_BYTES = 256 * 1024
 paces."""
 
 
-def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) -> list[socket.socket]:
+def bind_all(
+    host: str, port: int, send_buffer_bytes: int | None, backlog: int, receive_buffer_bytes: int = -1
+) -> list[socket.socket]:
     """Bind every address of `host` (all of the machine when empty) to one port; 0 picks one that is free on all of
     them.
 
-    `send_buffer_bytes` is what each connection gets; not above 0: the system's, which grows; None: what is best for the
-    address. Raises OSError with the address in its text."""
+    `send_buffer_bytes` and `receive_buffer_bytes` are what each connection gets; not above 0: the system's, which
+    grows; None: what is best for the address. Raises OSError with the address in its text."""
     addresses = _addresses(host, port)
     for draw in range(_DRAWS):
         bound: list[socket.socket] = []
         chosen = port
         try:
             for family, address in addresses:
-                bound.append(_bind(family, (address[0], chosen, *address[2:]), send_buffer_bytes, backlog))
+                where = (address[0], chosen, *address[2:])
+                bound.append(_bind(family, where, send_buffer_bytes, backlog, receive_buffer_bytes))
                 chosen = bound[0].getsockname()[1]
         except OSError as error:
             for each in bound:
@@ -106,7 +109,9 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[Any, ...]]]:
     return sorted(found.values(), key=lambda entry: entry[0] != socket.AF_INET)
 
 
-def _bind(family: int, address: tuple[Any, ...], send_buffer_bytes: int | None, backlog: int) -> socket.socket:
+def _bind(
+    family: int, address: tuple[Any, ...], send_buffer_bytes: int | None, backlog: int, receive_buffer_bytes: int
+) -> socket.socket:
     server = socket.socket(family, socket.SOCK_STREAM)
     try:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -117,6 +122,9 @@ def _bind(family: int, address: tuple[Any, ...], send_buffer_bytes: int | None, 
             send_buffer_bytes = -1 if unpaced else _SEND_BUFFER_BYTES
         if send_buffer_bytes > 0:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if receive_buffer_bytes > 0:
+            # Before `listen`: the window of a connection is scaled by it when it is accepted.
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         if family == socket.AF_INET6:
             # "::" takes IPv4 as well; a named address keeps to its own family, its IPv4 twin is bound beside it.
             server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)

@@ -9,8 +9,12 @@ controller has unfenced it, and leaves in a controlled shutdown, in which others
      registration to be served             leaderships
 
 Of the controller's errors none ends it: it asks again with each interval, as Kafka's brokers do. A controller that does
-not know the broker's epoch (STALE_BROKER_EPOCH) has unregistered it on somebody's wish, or knows another life of it:
-the log says so, and the broker registers again at its next start."""
+not know the broker's epoch (STALE_BROKER_EPOCH) has unregistered it on somebody's wish: the log says so, and the broker
+registers again at its next start.
+
+Or another process has been registered with the broker's node id while this one was not heard of, as one on a copy of
+its directories: what this one leads, the other leads, too. It is named, and this process stops. Kafka's brokers go on,
+and may acknowledge records that nobody will find."""
 
 from __future__ import annotations
 
@@ -211,6 +215,8 @@ class BrokerLifecycle(RuntimeNode):
             return
         if type(outcome) is Failure or outcome.error_code:
             code = self._tell_error("heartbeat-failed", outcome)
+            if code == errors.STALE_BROKER_EPOCH and self._is_replaced():
+                return
             if self.state == LEAVING and self._runtime.now - self._heard_at >= self._session_seconds:
                 # A controller that was active meanwhile has fenced this broker. One that has just become active gives
                 # it a session's time first, as it does for every broker.
@@ -236,6 +242,26 @@ class BrokerLifecycle(RuntimeNode):
             self._send_soon(self._interval)
         if self._sends_next:
             self._send_soon(0.0)
+
+    def _is_replaced(self) -> bool:
+        """Whether the metadata names another process as this broker. Then this one ends."""
+        broker = self._broker
+        registered = broker.image.brokers.get(broker.node_id)
+        if registered is None or registered.epoch <= self.epoch or registered.incarnation_id == self._incarnation_id:
+            return False
+        peer = ", ".join(f"{each.host}:{each.port}" for each in registered.endpoints.values())
+        broker.logs.error(
+            "server",
+            "broker-replaced",
+            broker=broker.node_id,
+            epoch=self.epoch,
+            peer=peer,
+            peer_epoch=registered.epoch,
+            remedy="give each process a node.id and log.dirs of its own; two on copies of one directory lose records",
+        )
+        self._end()
+        self._runtime.stop(f"another process, at {peer}, is registered as broker {broker.node_id}")
+        return True
 
     def _has_heard_at_start(self, answer: messages.BrokerHeartbeatResponse) -> None:
         own = self._broker.image.brokers.get(self._broker.node_id)

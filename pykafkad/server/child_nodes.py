@@ -42,7 +42,8 @@ class Interrupted(Exception):
 class ChildNode:
     """One child. `addresses` are those of its listeners once it serves, `status` says how it ended."""
 
-    def __init__(self, settings: Settings, level: str, events: SimpleQueue[tuple[str, Any]]) -> None:
+    def __init__(self, settings: Settings, level: str, is_json: bool, events: SimpleQueue[tuple[str, Any]]) -> None:
+        """Its log is written from `level` on, as JSON if it `is_json`."""
         self.node_id = settings.node_id
         self.role = node_process.role_of(settings)
         self.addresses: list[str] = []
@@ -60,7 +61,7 @@ class ChildNode:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             **of_its_own,
         )
-        self._write(node_process.asked_of(settings, level))
+        self._write(node_process.asked_of(settings, level, is_json))
         self.watcher = threading.Thread(target=self._watch, args=(events,), daemon=True)
         self.watcher.start()
 
@@ -112,7 +113,9 @@ def _failure(child: ChildNode) -> ConfigError:
 class ChildNodes:
     """All children. `start` some, `wait_ready`, then `serve`; `close` ends all that are left."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: Logs, *, is_json: bool = False) -> None:
+        """The log of all of them is written as JSON, as `logs` are, if it `is_json`."""
+        self._is_json = is_json
         self.children: list[ChildNode] = []
         self.stopping: str | None = None
         """The signal that came, if one did."""
@@ -135,7 +138,7 @@ class ChildNodes:
         begun: list[ChildNode] = []
         for settings in nodes:
             try:
-                begun.append(ChildNode(settings, self._logs.level, self._events))
+                begun.append(ChildNode(settings, self._logs.level, self._is_json, self._events))
             except OSError as error:
                 where = f"{node_process.role_of(settings)} {settings.node_id}"
                 raise StartFailure(f"{where}: no process for it: {error.strerror or error}") from None

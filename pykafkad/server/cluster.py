@@ -207,6 +207,11 @@ class Cluster(Process):
         return [each.broker for each in self.members.values() if each.state not in (DOWN, KILLED)]
 
     @property
+    def node_ids(self) -> list[int]:
+        """Those of its brokers, also of the ones that are down."""
+        return list(self.members)
+
+    @property
     def listeners(self) -> list[Listener]:
         """Where the brokers serve."""
         return [listener for each in self.members.values() for listener in each.listeners]

@@ -42,6 +42,7 @@ class Directories(RuntimeNode):
         "_runtime",
         "_settings",
         "_unused",
+        "are_kept",
         "broker",
         "epoch_at_close",
         "failed",
@@ -63,6 +64,8 @@ class Directories(RuntimeNode):
         self._settings = settings
         self.epoch_at_close = -1
         """The broker epoch that `close` writes into every directory."""
+        self.are_kept = True
+        """Whether anybody reads them again. If not, `close` writes nothing that the next start would need."""
         self.paths = list(paths)
         self.online: list[LogDirectory] = []
         self.failed: dict[str, StorageFailure] = {}
@@ -140,7 +143,7 @@ class Directories(RuntimeNode):
 
     def close(self) -> None:
         """Close every directory cleanly, as far as it can be."""
-        self._close(is_clean=True)
+        self._close(is_clean=self.are_kept)
 
     def abandon(self) -> None:
         """Close every directory as a process leaves it that is killed."""

@@ -22,7 +22,7 @@ from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from typing import Any
 
     from pykafkad.handlers.services import BrokerServices
@@ -124,6 +124,24 @@ class Route:
         return encode
 
 
+class _Routes(dict[int, Route]):
+    """The routes by their API's keys, each made when the first request asks for it."""
+
+    __slots__ = ("_made", "_rows")
+
+    def __init__(self, rows: Mapping[int, table.Api], made: Callable[[table.Api], Route]) -> None:
+        self._rows = rows
+        self._made = made
+
+    def __missing__(self, key: int) -> Route:
+        route = self[key] = self._made(self._rows[key])
+        return route
+
+    def find(self, key: int) -> Route | None:
+        """The route; None for a key that is not answered here."""
+        return self[key] if key in self._rows else None
+
+
 class Dispatcher:
     """Serves frames of every connection of one node: the rows of `table.py` that its kind of listener answers.
 
@@ -164,10 +182,10 @@ class Dispatcher:
         self._logs = logs or runtime.logs
         self._purgatory = purgatory  # type: ignore[assignment]
         self._commits = commits  # type: ignore[assignment]
-        self._routes = {
-            row.key: Route(row, self, forward if row.is_forwarded or services is None else None)
-            for row in table.answered_on(listener, release)
-        }
+        self._routes = _Routes(
+            table.answered_by_key(listener, release),
+            lambda row: Route(row, self, forward if row.is_forwarded or services is None else None),
+        )
         self._flexible_from: dict[int, int] = {}
         self.long_request_limiter = LongRequestLimiter()
 
@@ -275,7 +293,7 @@ class Dispatcher:
         if stage.api_keys is not None and key not in stage.api_keys:
             connection.close(f"API key {key} in stage {stage.name} of the login")
             return False
-        route = self._routes.get(key)
+        route = self._routes.find(key)
         if route is not None and route.min_version <= version <= route.max_version:
             return True
         if route is not None and route.row.answers_unknown_versions:
@@ -294,7 +312,7 @@ class Dispatcher:
         connection is closed, if there is nothing to answer."""
         try:
             key, version = _KEY_AND_VERSION.unpack_from(frame, 0)
-            route = self._routes.get(key)
+            route = self._routes.find(key)
             if route is None or not route.min_version <= version <= route.max_version:
                 connection.close(f"API key {key} version {version} is not answered here")
                 return None
@@ -356,7 +374,7 @@ class Dispatcher:
         if end - start < 4:
             return f"a request of {end - start} bytes"
         key, version = _KEY_AND_VERSION.unpack_from(view, start)
-        route = self._routes.get(key)
+        route = self._routes.find(key)
         return f"{route.row.name if route else f'API key {key}'} version {version}"
 
     # --- out ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,9 @@ class _NoNetwork(SystemNetwork):
     __slots__ = ()
 
     @staticmethod
-    def bind_all(host: str, port: int, send_buffer_bytes: int | None, backlog: int) -> list[socket]:
+    def bind_all(
+        host: str, port: int, send_buffer_bytes: int | None, backlog: int, receive_buffer_bytes: int = -1
+    ) -> list[socket]:
         return []
 
 

@@ -2,15 +2,13 @@
 
 A broker without faults does not know of this module. With the first fault its connections are served by a
 `FaultDispatcher` and lose their fast paths; with the last one everything is as before. What a fault can do is a row of
-`KINDS`. The request of a client named `EXEMPT_CLIENT_ID` (the test itself) meets no fault.
+`injected_fault.KINDS`. The request of a client named `EXEMPT_CLIENT_ID` (the test itself) meets no fault.
 
 An incremental fetch (KIP-227) names only what changed, so no fault could tell its topics. While a fault on Fetch is
 set, the session of such a request is unknown: the client sends a full request instead."""
 
 from __future__ import annotations
 
-from collections import namedtuple
-from random import Random
 from struct import Struct, error as StructError
 
 from pykafkad import errors
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.table import Api
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Chunk, Connection
+    from pykafkad.server.injected_fault import Fault
     from pykafkad.server.session import FastPath
     from pykafkad.server.trace import Serve
 
@@ -38,104 +37,8 @@ EXEMPT_CLIENT_ID = "pykafkad.testing"
 FETCH = 1
 _START = Struct(">hhi")
 
-Kind = namedtuple("Kind", ("name", "parameter", "text"))
-Kind.__doc__ = """What a fault does: its name, the parameter that it needs (None: none), and a line for people."""
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind("answer", "error", "answer with an error; the request is not served"),
-        Kind("delay", "delay_ms", "serve the request later"),
-        Kind("delay_answer", "delay_ms", "serve the request at once and answer it later"),
-        Kind("drop_request", None, "do not serve the request, and say nothing more on its connection"),
-        Kind("drop_answer", None, "serve the request, do not answer, and say nothing more on its connection"),
-        Kind("close_before", None, "close the connection; the request is not served"),
-        Kind("close_after", None, "serve the request, and close the connection in place of the answer"),
-        Kind("cut_answer", "at_byte", "serve the request, send so many bytes of the answer, and close the connection"),
-        Kind("corrupt_records", None, "serve the request, and change a byte of the records in its answer"),
-    )
-}
-
-
-class Fault:
-    """One fault: what it does, to which requests, how often. `fired` and `passed` count the requests that matched and
-    met it or not (for its probability)."""
-
-    __slots__ = (
-        "_draws",
-        "at_byte",
-        "client_id",
-        "delay_seconds",
-        "error_code",
-        "fired",
-        "group",
-        "keys",
-        "kind",
-        "left",
-        "partition",
-        "passed",
-        "probability",
-        "topic",
-        "transactional_id",
-        "versions",
-    )
-
-    def __init__(
-        self,
-        kind: str,
-        keys: frozenset[int],
-        *,
-        error_code: int = errors.NONE,
-        delay_seconds: float = 0.0,
-        at_byte: int = 0,
-        versions: range | None = None,
-        client_id: str | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        group: str | None = None,
-        transactional_id: str | None = None,
-        times: int | None = 1,
-        probability: float = 1.0,
-        seed: int = 0,
-    ) -> None:
-        """`keys` are those of the APIs; None stands for any value, and for no limit of `times`."""
-        self.kind = kind
-        self.keys = keys
-        self.error_code = error_code
-        self.delay_seconds = delay_seconds
-        self.at_byte = at_byte
-        self.versions = versions
-        self.client_id = client_id
-        self.topic = topic
-        self.partition = partition
-        self.group = group
-        self.transactional_id = transactional_id
-        self.left = times
-        self.probability = probability
-        self._draws = Random(seed)
-        self.fired = 0
-        self.passed = 0
-
-    @property
-    def asks_for_content(self) -> bool:
-        """Whether only the body of a request tells if it matches."""
-        return (self.topic, self.partition, self.group, self.transactional_id) != (None,) * 4
-
-    def draw(self) -> bool:
-        """Whether a request that matches meets the fault."""
-        if self.probability < 1.0 and self._draws.random() >= self.probability:
-            self.passed += 1
-            return False
-        return True
-
-    def count(self) -> None:
-        """A request has met the fault."""
-        self.fired += 1
-        if self.left is not None:
-            self.left -= 1
-
-
-class _Asked:
+class Asked:
     """A request that a fault may be for."""
 
     __slots__ = ("client_id", "correlation_id", "frame", "request", "row", "version")
@@ -209,7 +112,7 @@ class FaultDispatcher(Dispatcher):
         else:
             super().serve(connection, view, start, end)
 
-    def _read(self, view: memoryview, start: int, end: int) -> _Asked | None:
+    def _read(self, view: memoryview, start: int, end: int) -> Asked | None:
         """The request, if a fault is for its API and it is not the test's own. Raises ProtocolError or struct.error."""
         key, version, correlation_id = _START.unpack_from(view, start)
         if not self._faults.is_for(key):
@@ -227,10 +130,14 @@ class FaultDispatcher(Dispatcher):
         if client_id == EXEMPT_CLIENT_ID:
             return None
         request, _ = messages.decoder(cls, version)(memoryview(frame), position)
-        return _Asked(row, version, correlation_id, client_id, frame, request)
+        return Asked(row, version, correlation_id, client_id, frame, request)
 
-    def _find(self, asked: _Asked) -> Fault | None:
-        for fault in self._faults.active:
+    def _faults_for(self, asked: Asked) -> list[Fault]:
+        """Those that a request may meet."""
+        return self._faults.active
+
+    def _find(self, asked: Asked) -> Fault | None:
+        for fault in self._faults_for(asked):
             if (
                 asked.row.key in fault.keys
                 and (fault.versions is None or asked.version in fault.versions)
@@ -241,7 +148,7 @@ class FaultDispatcher(Dispatcher):
                 return fault
         return None
 
-    def _has_content(self, fault: Fault, asked: _Asked) -> bool:
+    def _has_content(self, fault: Fault, asked: Asked) -> bool:
         request = asked.request
         if fault.group is not None and fault.group not in refused_parts.groups(asked.row.name, request):
             return False
@@ -254,7 +161,7 @@ class FaultDispatcher(Dispatcher):
 
     # --- what the kinds do --------------------------------------------------------------------------------------------
 
-    def refuse(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def refuse(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """Answer the parts that the fault is for with its error, and serve the rest."""
         code = fault.error_code
         row, request = asked.row, asked.request
@@ -289,7 +196,7 @@ class FaultDispatcher(Dispatcher):
             self._plans[connection.id] = add
             self._serve_frame(connection, self._encoded(asked))
 
-    def _refuse_topics(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def _refuse_topics(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """An answer about the cluster that has the error in place of the topics which the fault is for."""
 
         def refuse(connection: Connection, context: ServedContext, message: Any, chunks: list[Chunk] | None) -> None:
@@ -306,7 +213,7 @@ class FaultDispatcher(Dispatcher):
         self._plans[connection.id] = refuse
         self._serve_frame(connection, asked.frame)
 
-    def _encoded(self, asked: _Asked) -> bytearray:
+    def _encoded(self, asked: Asked) -> bytearray:
         key, version = asked.row.key, asked.version
         tagged = version >= self._flexible[key]
         chunks: list[Any] = [frames.start_request(key, version, asked.correlation_id, asked.client_id, tagged)]
@@ -317,7 +224,7 @@ class FaultDispatcher(Dispatcher):
     def _serve_frame(self, connection: Connection, frame: bytearray) -> None:
         super().serve(connection, memoryview(frame), 0, len(frame))
 
-    def _context(self, connection: Connection, asked: _Asked) -> ServedContext:
+    def _context(self, connection: Connection, asked: Asked) -> ServedContext:
         """A request that is in service though no handler has it."""
         route = self._routes[asked.row.key]
         if route.handler is None:
@@ -326,10 +233,10 @@ class FaultDispatcher(Dispatcher):
         connection.begin_service(context)
         return context
 
-    def _answer_now(self, connection: Connection, asked: _Asked, answer: object) -> None:
+    def _answer_now(self, connection: Connection, asked: Asked, answer: object) -> None:
         self.finish(self._context(connection, asked), answer)
 
-    def delay(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def delay(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """The request is in service, with nobody at work, until its time has come."""
         context = self._context(connection, asked)
         connection.defer()
@@ -343,7 +250,7 @@ class FaultDispatcher(Dispatcher):
 
         self._runtime.call_later(fault.delay_seconds, serve)
 
-    def delay_answer(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def delay_answer(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """The answer stands in the outbox, and holds up those behind it, until its time has come."""
 
         def hold(connection: Connection, context: ServedContext, message: Any, chunks: list[Chunk] | None) -> None:
@@ -354,21 +261,21 @@ class FaultDispatcher(Dispatcher):
         self._plans[connection.id] = hold
         self._serve_frame(connection, asked.frame)
 
-    def drop_request(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def drop_request(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if the request was lost on its way."""
         self._silent.add(connection.id)
 
-    def drop_answer(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def drop_answer(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if the answer was lost on its way."""
         self._silent.add(connection.id)
         self._plans[connection.id] = lambda *answer: None
         self._serve_frame(connection, asked.frame)
 
-    def close_before(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def close_before(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if the broker died when the request came."""
         connection.close(f"a fault on {asked.row.name}")
 
-    def close_after(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def close_after(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if the broker died when the request was served."""
         reason = f"a fault on {asked.row.name}"
         self._plans[connection.id] = lambda *answer: connection.close(reason)
@@ -376,7 +283,7 @@ class FaultDispatcher(Dispatcher):
         if getattr(asked.request, "acks", None) == 0:
             connection.close(reason)
 
-    def cut_answer(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def cut_answer(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if the broker died while it sent the answer."""
 
         def cut(connection: Connection, context: ServedContext, message: Any, chunks: list[Chunk] | None) -> None:
@@ -387,7 +294,7 @@ class FaultDispatcher(Dispatcher):
         self._plans[connection.id] = cut
         self._serve_frame(connection, asked.frame)
 
-    def corrupt_records(self, fault: Fault, connection: Connection, asked: _Asked) -> None:
+    def corrupt_records(self, fault: Fault, connection: Connection, asked: Asked) -> None:
         """As if a byte of the records changed on its way. The last one does, which the checksum covers."""
 
         def change(connection: Connection, context: ServedContext, message: Any, chunks: list[Chunk] | None) -> None:
@@ -420,7 +327,7 @@ def _bytes(chunk: Any) -> bytes:
     return bytes(chunk.pread() if hasattr(chunk, "pread") else chunk)
 
 
-_APPLY: dict[str, Callable[[FaultDispatcher, Fault, Connection, _Asked], None]] = {
+_APPLY: dict[str, Callable[[FaultDispatcher, Fault, Connection, Asked], None]] = {
     "answer": FaultDispatcher.refuse,
     "delay": FaultDispatcher.delay,
     "delay_answer": FaultDispatcher.delay_answer,
@@ -431,7 +338,7 @@ _APPLY: dict[str, Callable[[FaultDispatcher, Fault, Connection, _Asked], None]] 
     "cut_answer": FaultDispatcher.cut_answer,
     "corrupt_records": FaultDispatcher.corrupt_records,
 }
-"""By the names of `KINDS`."""
+"""By the names of `injected_fault.KINDS`."""
 
 _NO_FAST_PATHS: dict[int, FastPath] = {}
 
@@ -444,9 +351,11 @@ class FaultInjection:
 
     __slots__ = ("_broker", "_dispatcher", "_fast_paths", "_keys", "_watched_fast_paths", "active", "tell")
 
+    dispatcher_class = FaultDispatcher
+
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._dispatcher = FaultDispatcher(broker, self)
+        self._dispatcher = self.dispatcher_class(broker, self)
         self._fast_paths = broker.sessions.fast_paths
         self._watched_fast_paths = broker.sessions.watched_fast_paths
         self._keys: frozenset[int] = frozenset()
@@ -458,11 +367,16 @@ class FaultInjection:
         return key in self._keys
 
     def add(self, fault: Fault) -> None:
-        """Set a fault. Raises ValueError above `MAX_FAULTS`."""
-        if len(self.active) >= MAX_FAULTS:
-            raise ValueError(f"{MAX_FAULTS} faults are set already; release some")
+        """Set a fault. Raises ValueError above `MAX_FAULTS`, and for one at a broker that there is not."""
+        self._check(fault, [self._broker.node_id])
         self.active = [*self.active, fault]
         self._changed()
+
+    def _check(self, fault: Fault, brokers: list[int]) -> None:
+        if len(self.active) >= MAX_FAULTS:
+            raise ValueError(f"{MAX_FAULTS} faults are set already; release some")
+        if fault.broker is not None and fault.broker not in brokers:
+            raise ValueError(f"broker: there is no broker {fault.broker}, but {', '.join(map(str, brokers))}")
 
     def remove(self, fault: Fault) -> None:
         """Release a fault; fine if it is not set (any more)."""
@@ -473,6 +387,9 @@ class FaultInjection:
         """Release all."""
         self.active = []
         self._changed()
+
+    def follow(self) -> None:
+        """Brokers have started or stopped: of one there is nothing to do."""
 
     def has_fired(self, fault: Fault) -> None:
         """A request met a fault, which ends with its last time."""
@@ -486,7 +403,7 @@ class FaultInjection:
         serve: Serve = faulty.serve if self.active else broker.dispatcher.serve
         fast_paths = _NO_FAST_PATHS if self.active else self._fast_paths
         trace = broker.runtime.trace
-        serve = serve if trace is None else trace.around(serve)
+        serve = serve if trace is None else trace.around(broker, serve)
         server = broker.socket_server
         if server.serve == serve and broker.sessions.fast_paths is fast_paths:
             return

@@ -9,14 +9,19 @@ class JsonSink(Sink):
     """Where lines go as objects: `time`, `level`, `logger`, `event`, and the fields of the line."""
 
     def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
-        """The text of one line, with its end. A field of one of the four names stands behind an underscore."""
-        import json
+        """The text of one line, with its end."""
+        return rendered(now_ms, level, name, event, fields)
 
-        line: dict[str, object] = {"time": timestamp(now_ms), "level": level, "logger": name, "event": event}
-        for key, value in fields.items():
-            if value is not None:
-                line[f"_{key}" if key in ("time", "level", "logger", "event") else key] = _value(key, value)
-        return json.dumps(line, ensure_ascii=False) + "\n"
+
+def rendered(now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
+    """The text of one line, with its end. A field of one of the four names stands behind an underscore."""
+    import json
+
+    line: dict[str, object] = {"time": timestamp(now_ms), "level": level, "logger": name, "event": event}
+    for key, value in fields.items():
+        if value is not None:
+            line[f"_{key}" if key in ("time", "level", "logger", "event") else key] = _value(key, value)
+    return json.dumps(line, ensure_ascii=False) + "\n"
 
 
 def _value(key: str, value: object) -> object:

@@ -2,7 +2,8 @@
 
 Names are those that the JMX exporter makes of Kafka's beans in lower case; what Kafka does not have begins with
 `pykafkad_`. A row of `METRICS` is all that is known of a metric. They read what the broker counts anyway. One differs
-from Kafka's: `requests_total` is not divided by request."""
+from Kafka's: `requests_total` is not divided by request. Of several
+brokers of one process each has samples of its own, with the label `broker`, but for what is counted of the process."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from pykafkad.server.broker import Broker
     from pykafkad.server.wiring import Process
 
 MOST_PARTITIONS = 10_000
@@ -25,9 +27,8 @@ RUNNING = 3
 class _Reading:
     """What the rows read, gathered once for all of them."""
 
-    def __init__(self, process: Process) -> None:
-        assert process.broker is not None
-        self.broker = process.broker
+    def __init__(self, process: Process, broker: Broker) -> None:
+        self.broker = broker
         self.image = process.controller.image
         self.counts = process.runtime.metrics
         self.states = [state for topic in self.image.topics.values() for state in topic.partitions]
@@ -52,9 +53,9 @@ class _Reading:
 if TYPE_CHECKING:
     Samples = Iterable[tuple[dict[str, Any], int]]
 
-Metric = namedtuple("Metric", ("name", "kind", "help", "read"))
+Metric = namedtuple("Metric", ("name", "kind", "help", "read", "is_of_broker"), defaults=(True,))
 Metric.__doc__ = """A metric: its name, "counter" or "gauge", a line for people, and `read(reading)`, which gives its
-value, or (labels, value) for each of its samples."""
+value, or (labels, value) for each of its samples. It is of one broker, or of the process or the cluster."""
 
 METRICS = (
     Metric("kafka_server_kafkaserver_brokerstate", "gauge", "3: the broker serves", lambda _: RUNNING),
@@ -69,6 +70,7 @@ METRICS = (
         "counter",
         "requests of all APIs",
         lambda now: now.counts.requests,
+        False,
     ),
     Metric(
         "kafka_server_socket_server_metrics_connection_count",
@@ -81,18 +83,21 @@ METRICS = (
         "counter",
         "connections that were accepted",
         lambda now: now.counts.connections_accepted,
+        False,
     ),
     Metric(
         "kafka_server_socket_server_metrics_connection_close_total",
         "counter",
         "connections that have ended",
         lambda now: now.counts.connections_closed,
+        False,
     ),
     Metric(
         "kafka_server_socket_server_metrics_failed_authentication_total",
         "counter",
         "connections whose login failed",
         lambda now: now.counts.failed_authentications,
+        False,
     ),
     Metric(
         "kafka_server_replicamanager_partitioncount",
@@ -117,14 +122,24 @@ METRICS = (
         "gauge",
         "brokers that are not fenced",
         lambda now: len(now.image.alive_brokers()),
+        False,
     ),
-    Metric("kafka_controller_kafkacontroller_globaltopiccount", "gauge", "topics", lambda now: len(now.image.topics)),
-    Metric("kafka_controller_kafkacontroller_globalpartitioncount", "gauge", "partitions", lambda now: len(now.states)),
+    Metric(
+        "kafka_controller_kafkacontroller_globaltopiccount", "gauge", "topics", lambda now: len(now.image.topics), False
+    ),
+    Metric(
+        "kafka_controller_kafkacontroller_globalpartitioncount",
+        "gauge",
+        "partitions",
+        lambda now: len(now.states),
+        False,
+    ),
     Metric(
         "kafka_controller_kafkacontroller_offlinepartitionscount",
         "gauge",
         "partitions without a leader",
         lambda now: sum(state.leader < 0 for state in now.states),
+        False,
     ),
     Metric(
         "kafka_server_group_coordinator_metrics_group_count",
@@ -161,31 +176,44 @@ METRICS = (
         "counter",
         "connections that were closed at once, for a limit",
         lambda now: now.counts.connections_refused,
+        False,
     ),
     Metric(
         "pykafkad_frames_refused_total",
         "counter",
         "connections that were closed for what their client sent",
         lambda now: now.counts.frames_refused,
+        False,
     ),
     Metric(
-        "pykafkad_writes_failed_total", "counter", "writes that the disk refused", lambda now: now.counts.writes_failed
+        "pykafkad_writes_failed_total",
+        "counter",
+        "writes that the disk refused",
+        lambda now: now.counts.writes_failed,
+        False,
     ),
     Metric(
-        "pykafkad_unexpected_errors_total", "counter", "bugs that were logged", lambda now: now.counts.unexpected_errors
+        "pykafkad_unexpected_errors_total",
+        "counter",
+        "bugs that were logged",
+        lambda now: now.counts.unexpected_errors,
+        False,
     ),
 )
 
 
 def text(process: Process) -> str:
     """All metrics as text, for `Content-Type: text/plain; version=0.0.4`. To be called on the loop."""
-    reading = _Reading(process)
+    readings = [_Reading(process, each) for each in process.brokers]
+    several = len(process.node_ids) > 1
     lines = []
     for row in METRICS:
         lines += [f"# HELP {row.name} {row.help}", f"# TYPE {row.name} {row.kind}"]
-        found = row.read(reading)
-        samples = [({}, found)] if isinstance(found, int) else found
-        lines += [f"{row.name}{_labels(labels)} {value}" for labels, value in samples]
+        for reading in readings if row.is_of_broker else readings[:1]:
+            found = row.read(reading)
+            samples = [({}, found)] if isinstance(found, int) else found
+            own = {"broker": reading.broker.node_id} if several and row.is_of_broker else {}
+            lines += [f"{row.name}{_labels({**labels, **own})} {value}" for labels, value in samples]
     return "\n".join([*lines, ""])
 
 

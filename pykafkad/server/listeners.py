@@ -121,8 +121,10 @@ def endpoints(listening: list[Listener]) -> list[Endpoint]:
 def bind(socket_server: SocketServer, listening: list[Listener], settings: Settings, logs: Logs) -> None:
     """Have `socket_server` listen; the listeners get their ports. Raises OSError with the address in its text, and
     ConfigError for settings of TLS that cannot be."""
-    # Kafka's default is not ours: unless it is set, the address decides.
+    # Kafka's defaults are not ours: unless they are set, the address decides, and buffers grow.
     send_buffer_bytes = settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in settings.static else None
+    is_set = "socket.receive.buffer.bytes" in settings.static
+    receive_buffer_bytes = settings.socket_receive_buffer_bytes if is_set else -1
     for listener in listening:
         tls = None
         if listener.security_protocol in ENCRYPTED:
@@ -136,6 +138,7 @@ def bind(socket_server: SocketServer, listening: list[Listener], settings: Setti
             listener.port,
             listener,
             send_buffer_bytes=send_buffer_bytes,
+            receive_buffer_bytes=receive_buffer_bytes,
             backlog=settings.socket_listen_backlog_size,
             tls=tls,
         )

@@ -117,6 +117,7 @@ class MetadataLog:
 
     __slots__ = (
         "_auto_creation",
+        "_begins_with",
         "_controller_runner",
         "_events",
         "_is_beginning",
@@ -135,6 +136,7 @@ class MetadataLog:
         self._node = node
         self._log = log
         self._pending: list[tuple[int, StoredRecord]] = []
+        self._begins_with: list[StoredRecord] = []
         self.image = Image()
         self.snapshots = MetadataSnapshots(node, log, self.image)
         self.quorum: quorum_machine.Quorum | None = None
@@ -176,6 +178,8 @@ class MetadataLog:
         path = self._bootstrap_path()
         if not self._node.runtime.disk.exists(path):
             self._node.runtime.disk.replace(path, self._bootstrap(now_ms), sync=False)
+            levels = features.of_new_cluster(self._node.settings)
+            self._begins_with = [record_codec.record(each) for each in snapshots.feature_levels(levels)]
 
     def _bootstrap(self, now_ms: int) -> bytes:
         return snapshots.bootstrap(now_ms, features.of_new_cluster(self._node.settings))
@@ -185,6 +189,9 @@ class MetadataLog:
         StorageFailure when the file can't be read."""
         if features.METADATA_VERSION in self.image.features:
             return []
+        if self._begins_with:
+            # This process has just formatted the directory.
+            return self._begins_with
         path = self._bootstrap_path()
         now_ms = self._node.runtime.now_ms
         try:

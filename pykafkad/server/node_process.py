@@ -1,10 +1,10 @@
 """One node of a cluster, a broker or a controller, in a process of its own, which ends with its parent.
 
 The parent (`child_nodes.py`) writes one line of JSON to the standard input: the node's id, its settings, and the level
-of the log. The node reports one line on its standard output: the readiness line, or why it cannot start. It serves
-until a signal, until the parent writes `stop`, or until the standard input ends, as it does at the parent's death of
-whatever kind. Then, and at SIGTERM, brokers stop at once, and a controller waits for them: they leave the cluster with
-its help.
+and form of the log. The node reports one line on its standard output: the readiness line, or why it cannot start. It
+serves until a signal, until the parent writes `stop`, or until the standard input ends, as it does at the parent's
+death of whatever kind. Then, and at SIGTERM, brokers stop at once, and a controller waits for them: they leave the
+cluster with its help.
 
 The process is `python -m pykafkad.server.node_process`."""
 
@@ -38,13 +38,19 @@ if TYPE_CHECKING:
 class NodeSink(logs.Sink):
     """Where the lines of one node go: each names it."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, is_json: bool) -> None:
+        """As objects if it `is_json`, as the lines of the parent are then."""
         super().__init__()
         self._node_id = node_id
+        self._render = logs.render
+        if is_json:
+            from pykafkad.server.json_log import rendered
+
+            self._render = rendered
 
     def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
         """The text of one line, with its end."""
-        return logs.render(now_ms, level, name, event, {"node": self._node_id, **fields})
+        return self._render(now_ms, level, name, event, {"node": self._node_id, **fields})
 
 
 class ParentWatch:
@@ -101,7 +107,7 @@ def main() -> int:
 
     source = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 - it is open as long as the process lives
     asked = json.loads(source.readline())
-    logs.configure(asked["level"], NodeSink(asked["node"]))
+    logs.configure(asked["level"], NodeSink(asked["node"], asked["is_json"]))
     settings = Settings(asked["settings"])
     try:
         return run.run(
@@ -116,11 +122,12 @@ def main() -> int:
         return 2 if isinstance(error, ConfigError) and not isinstance(error, StartFailure) else 1
 
 
-def asked_of(settings: Settings, level: str) -> str:
-    """The line that the parent writes first."""
+def asked_of(settings: Settings, level: str, is_json: bool) -> str:
+    """The line that the parent writes first: the log is written from `level` on, as JSON if it `is_json`."""
     import json
 
-    return json.dumps({"node": settings.node_id, "settings": settings.static, "level": level}) + "\n"
+    asked = {"node": settings.node_id, "settings": settings.static, "level": level, "is_json": is_json}
+    return json.dumps(asked) + "\n"
 
 
 def role_of(settings: Settings) -> str:

@@ -12,6 +12,7 @@ from pykafkad import errors
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.share_state_events import DeleteState, InitializeState, ReadState, ReadSummary, WriteState
 from pykafkad.log.transactions import TransactionMarker
+from pykafkad.server import node_names
 from pykafkad.server.peer import Failure, Peers
 from pykafkad.server.peer_security import endpoint_of
 from pykafkad.wire import messages
@@ -61,7 +62,10 @@ class OtherBrokers:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._peers = Peers(
-            broker.runtime, f"broker-{broker.node_id}", security=broker.peer_security, connector=broker.local_links
+            broker.runtime,
+            node_names.of_requests(broker.node_id),
+            security=broker.peer_security,
+            connector=broker.local_links,
         )
         self._found: dict[str, str] = {}
         """The addresses of host names."""

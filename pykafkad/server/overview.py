@@ -1,5 +1,7 @@
-"""What a broker holds at this moment, as plain values for the control API's page. All functions are called on the loop,
-and read what there is: nothing is counted for them, and no log is opened."""
+"""What the brokers of a process hold at this moment, as plain values for the control API's page.
+
+All functions are called on the loop, and read what there is: nothing is counted for them, and no log is opened. What
+several brokers have of a partition is told once, as its leader has it."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pykafkad.metadata.image import TYPE_TOPIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pykafkad.server.wiring import Process
@@ -22,12 +24,13 @@ MOST_CONNECTIONS = 1000
 
 
 def counts(process: Process) -> dict[str, int]:
-    """The broker in numbers that only grow, and some that do not."""
-    broker, metrics = _broker(process), process.runtime.metrics
+    """The brokers in numbers that only grow, and some that do not."""
+    metrics = process.runtime.metrics
     return {
         "requests": metrics.requests,
-        "messages_in": sum(log.messages_in for log in broker.partitions),
-        "connections": len(broker.socket_server),
+        # What replicas copy is counted at the leader alone.
+        "messages_in": sum(log.messages_in for broker in process.brokers for log in broker.partitions),
+        "connections": sum(len(broker.socket_server) for broker in process.brokers),
         "topics": sum(not each.is_internal for each in process.controller.image.topics.values()),
         "errors": metrics.unexpected_errors,
     }
@@ -38,7 +41,7 @@ def topics(process: Process) -> Rows:
     image = process.controller.image
     sums: dict[str, list[int]] = {}
     unknown: dict[str, bool] = {}
-    for place, log in enumerate(_broker(process).partitions):
+    for place, log in enumerate(_led(process)):
         if place >= MOST_PARTITIONS:
             unknown[log.topic] = True
             continue
@@ -74,7 +77,7 @@ def topic(process: Process, name: str) -> dict[str, Any] | None:
         return None
     rows = []
     for state in found.partitions[:MOST_PARTITIONS]:
-        log = _broker(process).partitions.get(name, state.index)
+        log = _log(process, name, state)
         rows.append(
             {
                 "partition": state.index,
@@ -92,9 +95,9 @@ def topic(process: Process, name: str) -> dict[str, Any] | None:
 
 def groups(process: Process) -> Rows:
     """Groups with the numbers of their members and of the records that they lag behind; null without an offset."""
-    broker = _broker(process)
     rows: Rows = []
-    for shard in broker.groups.shards():
+    shards = [shard for broker in process.brokers for shard in broker.groups.shards()]
+    for shard in shards:
         for group in list(shard.groups.values())[: MOST_GROUPS - len(rows)]:
             rows.append(
                 {
@@ -102,17 +105,19 @@ def groups(process: Process) -> Rows:
                     "type": group.type.lower(),
                     "state": group.state,
                     "members": len(group.members),
-                    "lag": _lag(broker, shard.fetch_offsets(group.group_id, None)),
+                    "lag": _lag(process, shard.fetch_offsets(group.group_id, None)),
                 }
             )
     return rows
 
 
-def _lag(broker: Any, committed: list[Any]) -> int | None:
+def _lag(process: Process, committed: list[Any]) -> int | None:
     lag = None
     for row in committed:
         for each in row.partitions:
-            log = broker.partitions.get(row.name, each.partition_index)
+            topic = process.controller.image.topics.get(row.name)
+            known = topic is not None and each.partition_index < len(topic.partitions)
+            log = _log(process, row.name, topic.partitions[each.partition_index]) if topic and known else None
             if log is not None and each.committed_offset >= 0:
                 lag = (lag or 0) + max(0, log.high_watermark - each.committed_offset)
     return lag
@@ -122,12 +127,14 @@ def connections(process: Process) -> Rows:
     """Who is connected, by which listener, as whom, and what is under way."""
     now = process.runtime.clock.now()
     rows = []
-    for each in _broker(process).socket_server.connections()[:MOST_CONNECTIONS]:
+    found = [(broker, each) for broker in process.brokers for each in broker.socket_server.connections()]
+    for broker, each in found[:MOST_CONNECTIONS]:
         software = getattr(each, "software", None) or ("", "")
         context = each.in_service
         rows.append(
             {
                 "id": each.id,
+                "broker": broker.node_id,
                 "peer": each.peer,
                 "listener": each.session.listener.name,
                 "principal": each.session.principal,
@@ -141,9 +148,25 @@ def connections(process: Process) -> Rows:
     return rows
 
 
-def _broker(process: Process) -> Any:
-    assert process.broker is not None
-    return process.broker
+def _leads(broker: Any, log: Any) -> bool:
+    topic = broker.image.topics.get(log.topic)
+    states = () if topic is None else topic.partitions
+    return log.partition < len(states) and bool(states[log.partition].leader == broker.node_id)
+
+
+def _led(process: Process) -> Iterator[Any]:
+    """The log of each partition, of its leader; all logs of one that is alone."""
+    several = len(process.node_ids) > 1
+    for broker in process.brokers:
+        for log in broker.partitions:
+            if not several or _leads(broker, log):
+                yield log
+
+
+def _log(process: Process, topic: str, state: Any) -> Any:
+    """The log of a partition at its leader; without one in this process, at the first replica that is here."""
+    brokers = sorted(process.brokers, key=lambda each: each.node_id != state.leader)
+    return next(filter(None, (each.partitions.get(topic, state.index) for each in brokers)), None)
 
 
 LISTS: dict[str, Callable[[Process], Any]] = {

@@ -293,8 +293,9 @@ class Peer:
                 self._write(request, version)
             except ProtocolError as error:
                 # It says something for which the version of the other side has no field.
-                reason = f"{self.host}:{self.port} has no version of {request.row.name} for this request: {error}"
-                self._runtime.logs.warning("server", "request-not-sent", reason=reason)
+                runtime, peer = self._runtime, f"{self.host}:{self.port}"
+                reason = f"{peer} has no version of {request.row.name} for this request: {error}"
+                runtime.peer_lines.refused(runtime.now, "request-not-sent", peer, reason)
                 self._end(request.then, Failure(reason, True))
         self._plan_deadline()
 

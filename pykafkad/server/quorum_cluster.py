@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pykafkad.disk import Disk
     from pykafkad.server.broker import Broker
     from pykafkad.server.broker_process import BrokerProcess
+    from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
     from pykafkad.server.raft_controller import RaftController
@@ -134,6 +135,16 @@ class QuorumCluster(Process):
         found = [each.controller for each in self.controller_places.values() if each.is_active]
         # One that has not heard of its successor yet has an older epoch.
         return max(found, key=lambda each: each.quorum.epoch, default=None)
+
+    @property
+    def node_ids(self) -> list[int]:
+        """Those of its brokers, also of the ones that are down."""
+        return list(self.broker_places)
+
+    @property
+    def deciding_controller(self) -> ControllerNode | None:
+        """As `active_controller`."""
+        return self.active_controller
 
     def is_in_step(self) -> bool:
         """Whether every broker that serves knows what the active controller has decided."""

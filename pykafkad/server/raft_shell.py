@@ -13,7 +13,9 @@ from pykafkad.errors import StorageFailure
 from pykafkad.raft import events
 from pykafkad.server import raft_addresses
 from pykafkad.server.offload import outcome
+from pykafkad.server.peer import Failure
 from pykafkad.server.raft_strangers import Strangers
+from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -261,6 +263,9 @@ class RaftShell:
         raft_addresses.add_own(self.machine, effect.request)
 
         def then(answer: object) -> None:
+            if type(answer) is Failure and answer.is_final and type(effect.request) is messages.VoteRequest:
+                # A voter before Kafka 4.0 has no version with pre-votes.
+                answer = messages.VoteResponse(error_code=errors.UNSUPPORTED_VERSION)
             self._strangers.answered(self._peers.located(effect.peer), answer)
             raft_addresses.learn_from_answer(self._peers, self.machine, answer)
             self.step(effect.then(answer))

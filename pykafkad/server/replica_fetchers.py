@@ -2,8 +2,7 @@
 
 One Fetch is on its way to a leader at a time, in an incremental session (KIP-227), and the next one leaves when its
 answer is worked off. What follows from an answer is decided by each partition's `Follower`; here it is done to the log.
-A partition with an error pauses for `replica.fetch.backoff.ms`, the others go on. A connection that fails pauses all
-partitions of its leader."""
+A partition with an error pauses for `replica.fetch.backoff.ms`, and so do all of a leader whose connection fails."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log import follower, follower_log
 from pykafkad.log.follower import Follower
 from pykafkad.server.followed_partition import Followed, key_of
+from pykafkad.server.node_names import of_fetcher
 from pykafkad.server.peer import Failure, Limits, Peer
 from pykafkad.server.peer_security import endpoint_of
 from pykafkad.wire import messages
@@ -479,7 +479,7 @@ class LeaderFetcher:
             self._broker.runtime,
             host,
             port,
-            client_id=f"broker-{self._broker.node_id}-fetcher-0",
+            client_id=of_fetcher(self._broker.node_id),
             security=self._broker.peer_security,
             host_name=self._endpoint.host,
             connector=self._broker.local_links,

@@ -122,17 +122,18 @@ class SocketServer:
         *,
         send_buffer_bytes: int | None,
         backlog: int,
+        receive_buffer_bytes: int = -1,
         tls: TlsEndpoint | None = None,
     ) -> int:
         """Bind every address of `host` (all of them when empty) to one port and return it; 0 picks a free port. For
-        `send_buffer_bytes` see `bind_all`. With `tls` connections are encrypted. Raises OSError with the address in its
+        the buffers see `bind_all`. With `tls` connections are encrypted. Raises OSError with the address in its
         text.
         """
         if tls is not None:
             self._tls[listener] = tls
             self._reactor.begin_ticking(tls)
         self.limits.add(listener, self._settings)
-        for each in self._reactor.network.bind_all(host, port, send_buffer_bytes, backlog):
+        for each in self._reactor.network.bind_all(host, port, send_buffer_bytes, backlog, receive_buffer_bytes):
             port = each.getsockname()[1]
             self._listeners.append((each, listener))
             self._watch(each, listener)

@@ -23,10 +23,10 @@ import os
 from hashlib import sha256
 from ssl import PEM_cert_to_DER_cert
 
-from pykafkad.config import LISTENER_ONLY
 from pykafkad.errors import INVALID_REQUEST, ConfigError, KafkaError
 from pykafkad.server import tls_settings
 from pykafkad.server.certificate_names import alternative_names, subject
+from pykafkad.settings import per_listener
 from pykafkad.settings.of_listener import ListenerSettings
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     _FileState = tuple[int, int, int] | None
     """Inode, size, and when it was written."""
 
-_STORES = tuple(sorted(LISTENER_ONLY))
+_STORES = tuple(sorted(per_listener.LISTENER_ONLY))
 """The settings that may change live."""
 
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")

@@ -1,9 +1,10 @@
-"""A wire trace: the last requests of a broker's clients, with their answers, as bytes in a bounded ring.
+"""A wire trace: the last requests of clients of the brokers of a process, with their answers, as bytes in a bounded
+ring.
 
 A broker without a trace does not know of this module: its connections, its fast paths and its dispatcher are as ever,
 but for one look at `Runtime.trace` with each answer that no fast path gives. `start` puts itself in front of what
-serves; `stop` takes itself away. Secrets never enter the ring (`trace_secrets.py`); `trace_formats.py` and `pcap.py`
-show what is in it."""
+serves; `stop` takes itself away. What several brokers of one process ask of each other is left out. Secrets never enter
+the ring (`trace_secrets.py`); `trace_formats.py` and `pcap.py` show what is in it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from pykafkad.errors import ProtocolError, StorageFailure
 from pykafkad.handlers import table
 from pykafkad.server import trace_secrets
 from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID
+from pykafkad.server.node_names import names_of_node
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from pykafkad.server.broker import Broker
@@ -37,7 +39,16 @@ FRAME_BYTES = 32 * 1024
 
 _START = Struct(">hhi")
 _CORRELATION_ID = Struct(">i")
-_EXEMPT = Struct(">h").pack(len(EXEMPT_CLIENT_ID)) + EXEMPT_CLIENT_ID.encode()
+_INT16 = Struct(">h")
+
+
+def _as_client_id(name: str) -> bytes:
+    """A client id as a request has it."""
+    encoded = name.encode()
+    return _INT16.pack(len(encoded)) + encoded
+
+
+_EXEMPT = _as_client_id(EXEMPT_CLIENT_ID)
 _CLIENT_ID_POSITION = 8
 
 Exchange = namedtuple(
@@ -98,13 +109,56 @@ class _Open:
         return len(self.request) + len(self.answer or b"")
 
 
-class WireTrace:
-    """The trace of one broker. All methods are called on the loop."""
+class _Tap:
+    """Stands in front of what serves the connections of one broker while there is a trace."""
 
-    def __init__(self, broker: Broker, before: WireTrace | None = None) -> None:
-        """`before` is that of the broker whose place this one takes: what it has recorded stays."""
-        self._broker = broker
-        self._clock = broker.runtime.clock
+    __slots__ = ("_fast_paths", "_trace", "broker", "inner")
+
+    def __init__(self, trace: WireTrace, broker: Broker) -> None:
+        self._trace = trace
+        self.broker = broker
+        self.inner: Serve = broker.socket_server.serve
+        # Those for which recording ones were made last, and these.
+        self._fast_paths: tuple[dict[int, FastPath], dict[int, FastPath]] = ({}, {})
+
+    def begin(self) -> None:
+        """Record what its clients ask from now on."""
+        self.inner = self.broker.socket_server.serve
+        self._reroute(self.serve, self._traced_fast_paths)
+
+    def end(self) -> None:
+        """Record no more."""
+        self._reroute(self.inner, None)
+
+    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """Record a request, and have it served."""
+        self._trace.serve(self.inner, connection, view, start, end)
+
+    def _traced_fast_paths(self, fast_paths: dict[int, FastPath]) -> dict[int, FastPath]:
+        """These, recorded. Most connections have the same ones, for which they are made once."""
+        if fast_paths is not self._fast_paths[0]:
+            self._fast_paths = fast_paths, {word: self._trace.traced(each) for word, each in fast_paths.items()}
+        return self._fast_paths[1]
+
+    def _reroute(self, serve: Serve, traced: FastPathsOf | None) -> None:
+        """Have the connections of the broker, those of now and later ones, served by this. One whose login is under
+        way goes on with that, and one that a fault has silenced stays silent. Each keeps its fast paths, if any."""
+        server, sessions = self.broker.socket_server, self.broker.sessions
+        before, server.serve = server.serve, serve
+        sessions.traced = traced
+        for connection in server.connections():
+            if connection.serve == before:
+                connection.serve = serve
+            connection.session.lend_again()
+
+
+class WireTrace:
+    """The trace of a broker, or of several of one process. All methods are called on the loop."""
+
+    def __init__(self, brokers: Sequence[Broker], before: WireTrace | None = None) -> None:
+        """`before` is that of the brokers whose place these take: what it has recorded stays."""
+        self._runtime = brokers[0].runtime
+        self._clock = self._runtime.clock
         self._wall_ms = self._clock.now_ms() - self._clock.now() * 1000
         self._ring: deque[_Open] = deque() if before is None else before._ring
         self._ring_bytes = sum(each.kept_bytes for each in self._ring)
@@ -114,15 +168,29 @@ class WireTrace:
         self._in_service: dict[int, _Open] = {}
         self.is_on = False
         self._is_serving = False
-        self._inner: Serve = broker.socket_server.serve
-        # Those for which recording ones were made last, and these.
-        self._fast_paths: tuple[dict[int, FastPath], dict[int, FastPath]] = ({}, {})
+        self._taps: list[_Tap] = []
+        # Whose requests are not recorded, as a request begins with them.
+        self._left_out: frozenset[bytes] = frozenset()
+        self.follow(brokers)
         self._flexible = frames.flexible_versions()
         self._max_versions = {row.key: row.max_version for row in table.ROWS if row.max_version is not None}
         self.frame_bytes: int | None = None if before is None else before.frame_bytes
         """The most that is kept of one request or answer; None: `FRAME_BYTES`."""
         self.dropped = 0
         """How many exchanges the ring has lost to newer ones."""
+
+    def follow(self, brokers: Sequence[Broker]) -> None:
+        """These are the brokers from now on: one that has started is recorded too, if the trace is on."""
+        known = {each.broker: each for each in self._taps}
+        self._taps = [known.get(each) or _Tap(self, each) for each in brokers]
+        if len(brokers) > 1:
+            # One that is down now was among them, and the others may still be asked by it: all stay.
+            names = (name for each in brokers for name in names_of_node(each.node_id))
+            self._left_out |= frozenset(map(_as_client_id, names))
+        if self.is_on:
+            for each in self._taps:
+                if each.broker not in known:
+                    each.begin()
 
     # --- on and off ---------------------------------------------------------------------------------------------------
 
@@ -131,59 +199,48 @@ class WireTrace:
         if self.is_on:
             return
         self.is_on = True
-        self._broker.runtime.trace = self
-        self._reroute(self.around(self._broker.socket_server.serve), self._traced_fast_paths)
+        self._runtime.trace = self
+        for each in self._taps:
+            each.begin()
 
     def stop(self) -> None:
         """Record no more; what was recorded stays."""
         if not self.is_on:
             return
         self.is_on = False
-        self._broker.runtime.trace = None
-        self._reroute(self._inner, None)
+        self._runtime.trace = None
+        for each in self._taps:
+            each.end()
         self._in_service.clear()
 
-    def around(self, serve: Serve) -> Serve:
-        """What serves in place of this, and records."""
-        self._inner = serve
-        return self.serve
-
-    def _traced_fast_paths(self, fast_paths: dict[int, FastPath]) -> dict[int, FastPath]:
-        """These, recorded. Most connections have the same ones, for which they are made once."""
-        if fast_paths is not self._fast_paths[0]:
-            self._fast_paths = fast_paths, {word: self._traced(each) for word, each in fast_paths.items()}
-        return self._fast_paths[1]
-
-    def _reroute(self, serve: Serve, traced: FastPathsOf | None) -> None:
-        """Have the connections of the broker, those of now and later ones, served by this. One whose login is under
-        way goes on with that, and one that a fault has silenced stays silent. Each keeps its fast paths, if any."""
-        server, sessions = self._broker.socket_server, self._broker.sessions
-        before, server.serve = server.serve, serve
-        sessions.traced = traced
-        for connection in server.connections():
-            if connection.serve == before:
-                connection.serve = serve
-            connection.session.lend_again()
+    def around(self, broker: Broker, serve: Serve) -> Serve:
+        """What serves the connections of a broker in place of this, and records."""
+        for each in self._taps:
+            if each.broker is broker:
+                each.inner = serve
+                return each.serve
+        return serve
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
-    def serve(self, connection: Connection, view: memoryview, start: int, end: int) -> None:
-        """Record a request, and have it served."""
+    def serve(self, inner: Serve, connection: Connection, view: memoryview, start: int, end: int) -> None:
+        """Record a request, and have it served by `inner`."""
         self._in_service.pop(connection.id, None)
         exchange = self._begin(connection, view, start, end)
         if exchange is not None:
             self._keep(exchange)
-            if len(self._in_service) > 2 * len(self._broker.socket_server) + 100:
-                alive = {each.id for each in self._broker.socket_server.connections()}
+            servers = [each.broker.socket_server for each in self._taps]
+            if len(self._in_service) > 2 * sum(map(len, servers)) + 100:
+                alive = {each.id for server in servers for each in server.connections()}
                 self._in_service = {each: kept for each, kept in self._in_service.items() if each in alive}
             self._in_service[connection.id] = exchange
         self._is_serving = True
         try:
-            self._inner(connection, view, start, end)
+            inner(connection, view, start, end)
         finally:
             self._is_serving = False
 
-    def _traced(self, fast_path: FastPath) -> FastPath:
+    def traced(self, fast_path: FastPath) -> FastPath:
         """A fast path that records what it serves."""
 
         def serve(
@@ -210,6 +267,11 @@ class WireTrace:
         name = start + _CLIENT_ID_POSITION
         if end - name < 2 or view[name : name + len(_EXEMPT)] == _EXEMPT:
             return None
+        if (
+            self._left_out
+            and bytes(view[name : name + 2 + max(0, _INT16.unpack_from(view, name)[0])]) in self._left_out
+        ):
+            return None
         head = _START.unpack_from(view, start)
         key, version, _ = head
         if not version <= self._max_versions.get(key, -1):
@@ -225,7 +287,10 @@ class WireTrace:
         """An answer goes into the outbox of a connection."""
         exchange = self._in_service.pop(connection.id, None)
         if exchange is None or exchange.head[2] != context.correlation_id:
-            if context.client_id == EXEMPT_CLIENT_ID:
+            if context.client_id == EXEMPT_CLIENT_ID or _as_client_id(context.client_id) in self._left_out:
+                return
+            if not any(each.broker.socket_server.connection(connection.id) is connection for each in self._taps):
+                # Other nodes ask a controller of this process.
                 return
             # The requests of a login do not come by `serve`, and some came before the trace.
             exchange = self._of_context(connection, context)

@@ -127,6 +127,16 @@ class Process:
         """Those that serve."""
         return [] if self.broker is None else [self.broker]
 
+    @property
+    def node_ids(self) -> list[int]:
+        """Those of its brokers, also of the ones that are down."""
+        return [each.node_id for each in self.brokers]
+
+    @property
+    def deciding_controller(self) -> ControllerNode | None:
+        """The controller that changes the metadata; None while nobody does."""
+        return self.controller
+
     def open_data_snapshots(self) -> DataSnapshots:
         """Snapshots of the data, and the way back to them."""
         assert self.broker is not None

@@ -28,6 +28,22 @@ _OF_MECHANISM = "sasl.oauthbearer."
 # These are never read without both prefixes.
 _NEVER_ALONE = ("sasl.jaas.config",)
 
+# Settings that Kafka lets change live only for one listener, never under their own names.
+LISTENER_ONLY = frozenset(
+    (
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    )
+)
+
 
 def sentence(name: str) -> str | None:
     """Why a setting does not count: empty if it does, None if the prefixes of listeners do not matter for the name."""

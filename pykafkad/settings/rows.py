@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 BROKER = "broker"
@@ -325,3 +325,14 @@ class _Rows(dict[str, dict[str, Row]]):
 
 
 ROWS = _Rows()
+
+
+def own_defaults(rows: Mapping[str, Row]) -> dict[str, str]:
+    """The defaults that are not Kafka's."""
+    return {
+        row.name: row.default for row in rows.values() if row.default is not None and row.default != row.kafka_default
+    }
+
+
+OWN_DEFAULTS = own_defaults(ROWS[BROKER])
+BROKER_BY_ATTRIBUTE = {row.attribute: row for row in ROWS[BROKER].values()}

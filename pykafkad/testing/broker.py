@@ -89,7 +89,7 @@ class Broker(Operations):
             racks=tuple(racks),
             controllers=controllers,
         )
-        _check_several(options, has_control=control)
+        _check_several(options)
         if tls or users or acls:
             from pykafkad.testing import guard
 
@@ -98,8 +98,6 @@ class Broker(Operations):
         if options.settings:
             options.broker_settings()
         super().__init__(self._new(options, own_process), initial_topics)
-        if brokers != 1:
-            self._ask_several()
         self._control: ControlServer | None = None
         if control:
             self.keep_timeline()
@@ -111,11 +109,6 @@ class Broker(Operations):
 
         registry = self._registry_address if has_registry else None
         return ControlServer(self, logs=log_bridge.logs(log_level)[0], registry=registry)
-
-    def _ask_several(self) -> None:
-        from pykafkad.testing.cluster_client import ClusterWireClient
-
-        self._asked = ClusterWireClient(lambda: self._running.control, lambda: self._running.wait_until_known())
 
     def _registry_server(self, log_level: str) -> RegistryServer:
         from pykafkad.registry.server import RegistryServer
@@ -288,8 +281,8 @@ def _topics(given: Topics) -> dict[str, Topic | None]:
     return {name: count if isinstance(count, Topic) else Topic(count) for name, count in given.items()}
 
 
-def _check_several(options: Options, *, has_control: bool) -> None:
-    """Raises ValueError for what several brokers cannot be or have."""
+def _check_several(options: Options) -> None:
+    """Raises ValueError for what several brokers cannot be."""
     if options.brokers == options.controllers == 1:
         return
     if not 1 <= options.brokers <= MAX_BROKERS:
@@ -298,5 +291,3 @@ def _check_several(options: Options, *, has_control: bool) -> None:
         raise ValueError(f"controllers: {options.controllers} is not from 1 to {MAX_CONTROLLERS}")
     if options.brokers == 1:
         raise ValueError(f"controllers: {options.controllers} are those of several brokers; give brokers, too")
-    if has_control:
-        raise ValueError("brokers: several brokers have no control API yet")

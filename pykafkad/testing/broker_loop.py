@@ -14,11 +14,13 @@ from pykafkad.clock import AdvancingClock
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.server.broker import Broker
-from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.injected_fault import Fault
 from pykafkad.server.wiring import Process
 
 if TYPE_CHECKING:
     from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.quorum_cluster import QuorumCluster
     from pykafkad.server.timeline import Timeline
     from pykafkad.server.trace import Exchange, WireTrace
 
@@ -29,6 +31,12 @@ CALL_SECONDS = 60.0
 
 CLOCK_STEPS = 500
 """In at most so many steps the clock is moved, however far."""
+
+_TURNS_PER_STEP = 6
+"""With several controllers so many turns follow each step of the clock: nodes that ask each other need some for a
+question and its answer."""
+
+_PAUSE_SECONDS = 0.005
 
 
 class BrokerEnded(Exception):
@@ -41,6 +49,8 @@ class BrokerLoop:
     def __init__(self, clock: AdvancingClock) -> None:
         """`clock` is the broker's."""
         self.bootstrap = ""
+        self.has_several = False
+        """Whether there are several brokers, each of which is asked for what is its own."""
         self.clock = clock
         self._faults: FaultInjection | None = None
         self._known_faults: dict[int, Fault] = {}
@@ -69,17 +79,29 @@ class BrokerLoop:
         if self._trace is not None:
             was_on = self._trace.is_on
             # One that somebody else has begun for this broker goes on with what there is, too.
-            self._trace = process.runtime.trace or type(self._trace)(self._broker, self._trace)
+            self._trace = process.runtime.trace or type(self._trace)(process.brokers, self._trace)
             if was_on:
                 self._trace.start()
-        if self._timeline is not None:
-            node_logs = (process.runtime.logs, self._deciding_controller().logs, self._broker.logs)
-            self._timeline.listen({id(each): each for each in node_logs}.values())
+        self._listen()
         # Other threads wait for the interpreter while a thread looks for sockets again and again.
         process.runtime.reactor.may_look = False
         self._is_over = False
         for each in list(self._waiting):
             process.runtime.offload.post(each.run)
+
+    def _listen(self) -> None:
+        if self._timeline is not None:
+            process = self._process
+            node_logs = (process.runtime.logs, process.controller.logs, *(each.logs for each in process.brokers))
+            self._timeline.listen({id(each): each for each in node_logs}.values())
+
+    def _brokers_changed(self) -> None:
+        """On the loop: one of several brokers has started; it has the faults and the trace of the others."""
+        if self._faults is not None:
+            self._faults.follow()
+        if self._trace is not None:
+            self._trace.follow(self._process.brokers)
+        self._listen()
 
     def remember_settings(self) -> None:
         """The dynamic settings of now are those that a reset goes back to."""
@@ -144,10 +166,14 @@ class BrokerLoop:
         for token in tokens:
             self._wait(token.done)
             token.check()
+        self.wait_until_known()
 
     def _deciding_controller(self) -> ControllerNode:
-        """Who decides what changes the metadata."""
-        return self._process.controller
+        """Who decides what changes the metadata. Raises BrokerEnded while there is nobody."""
+        deciding = self._process.deciding_controller
+        if deciding is None:
+            raise BrokerEnded("no controller is active; start one, and wait for it")
+        return deciding
 
     def stop_broker(self, node_id: int) -> None:
         """Only one of several brokers can be stopped. Raises RuntimeError."""
@@ -156,7 +182,23 @@ class BrokerLoop:
     kill_broker = start_broker = stop_broker
 
     def wait_until_known(self) -> None:
-        """Return when every broker knows what was decided: all know it at once here."""
+        """Return when every broker knows what was decided, or nobody can decide anything. With one controller all know
+        it at once."""
+        if self._process.is_quorum:
+            self._wait_until(lambda process: not process.can_decide or process.is_in_step())
+
+    def _wait_until(self, is_there: Callable[[QuorumCluster], bool]) -> None:
+        token = Token()
+
+        def look() -> None:
+            # The process of then: another may have taken its place.
+            if not self._process.is_quorum or is_there(self._process):  # type: ignore[arg-type]
+                token.done.set()
+            else:
+                self._process.runtime.call_later(_PAUSE_SECONDS, look)
+
+        self.call(look)
+        self._wait(token.done)
 
     def stop_controller(self, node_id: int) -> None:
         """Only one of several controllers can be stopped. Raises RuntimeError."""
@@ -166,7 +208,12 @@ class BrokerLoop:
 
     def active_controller(self) -> int | None:
         """The node id of the controller that decides; None while there is none."""
-        return self.call(lambda: self._process.controller.node_id)
+
+        def look() -> int | None:
+            deciding = self._process.deciding_controller
+            return None if deciding is None else deciding.node_id
+
+        return self.call(look)
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
@@ -194,7 +241,11 @@ class BrokerLoop:
         return number
 
     def _inject(self) -> FaultInjection:
-        return FaultInjection(self._broker)
+        if len(self._process.node_ids) == 1:
+            return FaultInjection(self._broker)
+        from pykafkad.testing.cluster_faults import ClusterFaults
+
+        return ClusterFaults(self._process)
 
     def release_fault(self, number: int) -> None:
         """End a fault; fine if it has ended."""
@@ -211,7 +262,8 @@ class BrokerLoop:
 
     def advance_clock(self, seconds: float) -> float:
         """Move the broker's clock forward, from one thing that is due to the next; how far it is ahead of real time.
-        Connections are no longer idle than they really were."""
+        Connections are no longer idle than they really were. Who of several nodes has lost its session or its lead by a
+        large step, as on a machine that slept, has it again then."""
         start = self.call(lambda: self.clock.ahead_seconds)
         least = seconds / CLOCK_STEPS
 
@@ -231,10 +283,15 @@ class BrokerLoop:
         # Timers fire in the turn after that in which the clock moved, and what follows from them in the next.
         for _ in range(2):
             self.call(lambda: None)
-        return self.clock.ahead_seconds
+        ahead = self.clock.ahead_seconds
+        if self._process.is_quorum:
+            self._wait_until(lambda process: not process.can_decide or process.has_settled())
+        return ahead
 
     def _clock_moved(self) -> None:
         """The clock has moved a step, and more are to come."""
+        for _ in range(_TURNS_PER_STEP if self._process.is_quorum else 0):
+            self.call(lambda: None)
 
     # --- the trace ----------------------------------------------------------------------------------------------------
 
@@ -252,7 +309,7 @@ class BrokerLoop:
         from pykafkad.server.trace import WireTrace
 
         if self._trace is None:
-            self._trace = self._process.runtime.trace or WireTrace(self._broker)
+            self._trace = self._process.runtime.trace or WireTrace(self._process.brokers)
         self._trace.start()
 
     def stop_trace(self) -> None:

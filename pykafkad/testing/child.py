@@ -17,7 +17,7 @@ from pykafkad.errors import StartFailure
 from pykafkad.testing.broker_loop import BrokerEnded
 from pykafkad.testing.embedded import EmbeddedBroker, embedded
 from pykafkad.testing.options import Options
-from pykafkad.testing.wire_client import connected
+from pykafkad.testing.wire_client import connected_to
 
 if TYPE_CHECKING:
     from socket import socket
@@ -56,6 +56,7 @@ class ChildBroker:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self.has_several = options.brokers > 1
         self._turn = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._process_id = os.getpid()
@@ -109,9 +110,12 @@ class ChildBroker:
             process.wait()
         process.stdout.close()
 
-    def connect(self) -> socket:
+    def connect(self, node_id: int | None = None) -> socket:
         """See `EmbeddedBroker.connect`."""
-        return connected(self.control.partition(",")[0])
+        if node_id is None:
+            return connected_to(self.control, None)
+        # The others have the next ones.
+        return connected_to(self.control, node_id - self._options.broker_settings().node_id)
 
     def reset(self) -> None:
         """See `EmbeddedBroker.reset`."""
@@ -131,7 +135,7 @@ class ChildBroker:
 
     def add_fault(self, **fields: Any) -> int:
         """See `EmbeddedBroker.add_fault`."""
-        number: int = self._ask("add_fault", fields)
+        number: int = self._checked("add_fault", fields, ValueError)
         return number
 
     def release_fault(self, number: int) -> None:
@@ -224,13 +228,17 @@ class ChildBroker:
         return found
 
     def _of_one(self, call: str, node_id: int) -> None:
-        refused = f"{RuntimeError.__name__}: "
+        self._checked(call, {"node_id": node_id}, RuntimeError)
+
+    def _checked(self, call: str, arguments: dict[str, Any], kind: type[Exception]) -> Any:
+        """As `_ask`, with an exception of that kind as the broker raises it."""
+        refused = f"{kind.__name__}: "
         try:
-            self._ask(call, {"node_id": node_id})
+            return self._ask(call, arguments)
         except BrokerEnded as problem:
             if not str(problem).startswith(refused):
                 raise
-            raise RuntimeError(str(problem).removeprefix(refused)) from None
+            raise kind(str(problem).removeprefix(refused)) from None
 
     def _ask(self, call: str, arguments: dict[str, Any]) -> Any:
         process = self._process

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.testing import waits
 from pykafkad.testing.wire_client import OwnWireClient, WireClient
 from pykafkad.wire import messages
+
+if TYPE_CHECKING:
+    from socket import socket
 
 _TRANSACTION = 1
 _OF_GROUP = {
@@ -28,30 +32,19 @@ _DECIDED = frozenset(("CreateTopics", "DeleteTopics", "CreatePartitions", "Incre
 class ClusterWireClient(OwnWireClient):
     """One connection to each broker that is asked. The leaders are looked up for each request: they move."""
 
-    def __init__(self, bootstrap: Callable[[], str], wait_until_known: Callable[[], object]) -> None:
-        """`bootstrap()` are the addresses of the brokers, with commas between them. `wait_until_known()` returns when
-        each of them knows what was decided."""
-        super().__init__(self._connect_any)
+    def __init__(self, connect: Callable[..., socket], wait_until_known: Callable[[], object]) -> None:
+        """`connect(node_id)` makes a connection to that broker, and `connect()` to one that serves.
+        `wait_until_known()` returns when each of them knows what was decided."""
+        super().__init__(connect)
+        self._connect = connect
         self._wait_until_known = wait_until_known
-        self._bootstrap = bootstrap
-        self._clients: dict[tuple[str, int], WireClient] = {}
+        self._clients: dict[int, WireClient] = {}
 
     def close(self) -> None:
         """Close the connections."""
         super().close()
         for each in self._clients.values():
             each.close()
-
-    def _connect_any(self) -> Any:
-        from pykafkad.testing.wire_client import connected
-
-        addresses = self._bootstrap().split(",")
-        for address in addresses[:-1]:
-            try:
-                return connected(address)
-            except OSError:
-                continue
-        return connected(addresses[-1])
 
     def ask(self, api: str, **fields: Any) -> Any:
         """As `WireClient.ask`."""
@@ -74,10 +67,10 @@ class ClusterWireClient(OwnWireClient):
             self._wait_until_known()
         return answer
 
-    def _client(self, host: str, port: int) -> WireClient:
-        client = self._clients.get((host, port))
+    def _client(self, node_id: int) -> WireClient:
+        client = self._clients.get(node_id)
         if client is None:
-            client = self._clients[host, port] = WireClient(host, port)
+            client = self._clients[node_id] = OwnWireClient(partial(self._connect, node_id))
         return client
 
     def _metadata(self, *topics: str) -> Any:
@@ -90,20 +83,19 @@ class ClusterWireClient(OwnWireClient):
         leaders = {row.partition_index: row.leader_id for row in answer.topics[0].partitions}
         for broker in answer.brokers:
             if broker.node_id == leaders.get(partition):
-                return self._client(broker.host, broker.port)
-        return self._client(answer.brokers[0].host, answer.brokers[0].port)
+                return self._client(broker.node_id)
+        return self._client(answer.brokers[0].node_id)
 
     def _coordinator(self, kind: int, key: str) -> WireClient:
         """The coordinator; where there is none, any broker, which says so."""
         row = super().ask("FindCoordinator", key_type=kind, coordinator_keys=[key]).coordinators[0]
         if row.error_code:
-            broker = self._metadata().brokers[0]
-            return self._client(broker.host, broker.port)
-        return self._client(row.host, row.port)
+            return self._client(self._metadata().brokers[0].node_id)
+        return self._client(row.node_id)
 
     def _of_every_broker(self, api: str, fields: dict[str, Any]) -> Any:
         name = _OF_EVERY_BROKER[api]
-        answers = [self._client(each.host, each.port).ask(api, **fields) for each in self._metadata().brokers]
+        answers = [self._client(each.node_id).ask(api, **fields) for each in self._metadata().brokers]
         setattr(answers[0], name, [row for answer in answers for row in getattr(answer, name)])
         return answers[0]
 

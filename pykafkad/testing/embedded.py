@@ -15,12 +15,13 @@ from pykafkad import clock, disk
 from pykafkad.errors import StartFailure
 from pykafkad.log import snapshot_store
 from pykafkad.memory_disk import MemoryDisk
+from pykafkad.server.directories import Directories
 from pykafkad.server.logs import tell_settings
 from pykafkad.server.wiring import Process
 from pykafkad.testing import log_bridge
 from pykafkad.testing.broker_loop import CALL_SECONDS, BrokerEnded, BrokerLoop
 from pykafkad.testing.options import Options
-from pykafkad.testing.wire_client import connected
+from pykafkad.testing.wire_client import connected_to
 
 if TYPE_CHECKING:
     from socket import socket
@@ -44,6 +45,7 @@ class EmbeddedBroker(BrokerLoop):
         if keeps_timeline:
             self.keep_timeline()
         self._options = options
+        self.has_several = options.brokers > 1
         self.clock.ahead_seconds = ahead_seconds
         self._is_traced = is_traced
         self.control = ""
@@ -165,16 +167,22 @@ class EmbeddedBroker(BrokerLoop):
         """Those of all nodes."""
         return [broker.socket_server for broker in self._process.brokers]
 
-    def connect(self) -> socket:
-        """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
-        return connected(self.control.partition(",")[0])
+    def connect(self, node_id: int | None = None) -> socket:
+        """A connection for the test's own requests, to that one of several brokers. Raises RuntimeError before the
+        start, and OSError."""
+        return connected_to(self.control, None if node_id is None else self._process.node_ids.index(node_id))
 
     def close(self) -> None:
-        """Stop it, and wait until its port is free. Raises what has ended its loop, if anything has."""
+        """Stop it for good, and wait until its port is free. Raises what has ended its loop, if anything has."""
+        self._stop(is_last=True)
+
+    def _stop(self, *, is_last: bool) -> None:
         thread = self._thread
         if thread is None or self._process_id != os.getpid():
             return
         self._is_ending = True
+        if is_last and self._options.data is None:
+            self._forget_data()
         self._process.runtime.stop("the test is done")
         thread.join(CALL_SECONDS)
         if thread.is_alive():
@@ -184,6 +192,12 @@ class EmbeddedBroker(BrokerLoop):
         if self._failure:
             raise BrokerEnded(f"the broker on {self.bootstrap} ended by an error{self._failure}")
 
+    def _forget_data(self) -> None:
+        """Nobody reads the memory again: what the next start would need is not written."""
+        for node in self._process.runtime.nodes:
+            if isinstance(node, Directories):
+                node.are_kept = False
+
     def restart(self, is_killed: bool = False) -> None:
         """Stop and serve again on the same port with the same data; after a kill, with what was written by then.
         Raises ValueError for a kill of one that has its data in a directory, which only a process of its own can
@@ -191,7 +205,7 @@ class EmbeddedBroker(BrokerLoop):
         if is_killed and self._options.data is not None:
             raise ValueError("a broker with its data in a directory can only be killed with own_process=True")
         self._is_killed = is_killed
-        self.close()
+        self._stop(is_last=False)
         self._begin(self._where_it_was)
         self._begin_turning()
 

@@ -5,7 +5,8 @@
     assert fault.count == 2
 
 Every method sets one fault and returns it. The filters are the same for all: `versions` (one, or the first and the
-last), `client_id`, `topic`, `partition`, `group`, `transactional_id`. `times` is how often it happens (None: until it
+last), `client_id`, `topic`, `partition`, `group`, `transactional_id`, `broker` (the node id of one of several).
+`times` is how often it happens (None: until it
 is released); `probability` and `seed` let some of the requests pass. A fault ends with its last time, with `release`,
 with its `with` block, and with a reset of the broker."""
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafkad import errors
 from pykafkad.handlers import table
 from pykafkad.server import refused_parts
-from pykafkad.server.fault_injection import KINDS
+from pykafkad.server.injected_fault import KINDS
 from pykafkad.testing.options import unknown
 from pykafkad.testing.waits import TIMEOUT_SECONDS, until
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         partition: int | None
         group: str | None
         transactional_id: str | None
+        broker: int | None
         times: int | None
         probability: float
         seed: int
@@ -50,7 +52,18 @@ API_NAMES = tuple(_NAMES)
 ERROR_NAMES = tuple(name for name, code in _ERRORS.items() if code != errors.NONE)
 """Those that may be answered."""
 
-_FILTERS = ("versions", "client_id", "topic", "partition", "group", "transactional_id", "times", "probability", "seed")
+_FILTERS = (
+    "versions",
+    "client_id",
+    "topic",
+    "partition",
+    "group",
+    "transactional_id",
+    "broker",
+    "times",
+    "probability",
+    "seed",
+)
 
 
 class Control(Protocol):

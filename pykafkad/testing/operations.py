@@ -35,8 +35,15 @@ if TYPE_CHECKING:
         def is_running(self) -> bool:
             """Whether it serves."""
 
-        def connect(self) -> socket:
-            """A new connection for the calls of a test. Raises RuntimeError before the start, and OSError."""
+        @property
+        def has_several(self) -> bool:
+            """Whether there are several brokers, each of which is asked for what is its own."""
+
+        def connect(self, node_id: int | None = None) -> socket:
+            """A new connection for the calls of a test, to that one of several brokers. Raises RuntimeError before the
+            start, and OSError."""
+
+        def wait_until_known(self) -> None: ...
 
         def reset(self) -> None: ...
 
@@ -78,12 +85,20 @@ class Operations:
         """`topics` are there from the start on, and again after a `reset`."""
         self._running = running
         self._topics = topics
-        self._asked = OwnWireClient(running.connect)
+        self._asked = self._client()
         self._trace: Trace | None = None
         self.faults = Faults(running)
         """What goes wrong on purpose (`pykafkad.testing.faults`)."""
         self.clock = BrokerClock(running)
         """The broker's time, which can be moved forward (`pykafkad.testing.clocks`)."""
+
+    def _client(self) -> OwnWireClient:
+        running = self._running
+        if not running.has_several:
+            return OwnWireClient(running.connect)
+        from pykafkad.testing.cluster_client import ClusterWireClient
+
+        return ClusterWireClient(running.connect, running.wait_until_known)
 
     @property
     def bootstrap(self) -> str:

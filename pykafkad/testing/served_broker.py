@@ -35,8 +35,10 @@ def allow(properties: dict[str, tuple[str, str]], option: str) -> None:
 class ServedBroker(BrokerLoop):
     """The broker on the thread that has made this: told of each process by `began`, and of the end by `ended`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_several: bool = False) -> None:
+        """`has_several`: each process has several brokers."""
         super().__init__(AdvancingClock())
+        self.has_several = has_several
         self._thread = threading.current_thread()
         self._serves = False
 
@@ -48,7 +50,7 @@ class ServedBroker(BrokerLoop):
     def began(self, process: Process) -> None:
         """This is the broker from now on: the first, or one that has taken another's place."""
         self.take(process)
-        self.bootstrap = process.listeners[0].address()
+        self.bootstrap = ",".join(each.listeners[0].address() for each in process.brokers)
         if not self._serves:
             self.remember_settings()
             self._serves = True
@@ -58,8 +60,9 @@ class ServedBroker(BrokerLoop):
         self._serves = False
         self.abandon()
 
-    def connect(self) -> socket.socket:
-        """A connection that the loop serves. Raises BrokerEnded, and OSError."""
+    def connect(self, node_id: int | None = None) -> socket.socket:
+        """A connection that the loop serves, as that one of several brokers or the first that serves. Raises
+        BrokerEnded, and OSError."""
         with socket.create_server((LOOPBACK, 0), backlog=1) as listening:
             ours = socket.create_connection(listening.getsockname(), TIMEOUT_SECONDS)
             theirs, address = listening.accept()
@@ -67,17 +70,20 @@ class ServedBroker(BrokerLoop):
             if address != ours.getsockname():
                 raise ConnectionError("another process has connected in place of this one")
             theirs.setblocking(False)
-            self.call(lambda: self._adopt(theirs))
+            self.call(lambda: self._adopt(theirs, node_id))
         except BaseException:
             ours.close()
             theirs.close()
             raise
         return ours
 
-    def _adopt(self, theirs: socket.socket) -> None:
-        first = self._broker.listeners[0]
+    def _adopt(self, theirs: socket.socket, node_id: int | None) -> None:
+        broker = next((each for each in self._process.brokers if node_id in (None, each.node_id)), None)
+        if broker is None:
+            raise ConnectionRefusedError(f"broker {node_id} does not serve")
+        first = broker.listeners[0]
         # Of that name, since answers tell the addresses of a listener, and without its TLS and logins.
-        connection = self._broker.socket_server.adopt(theirs, Listener(first.name, first.host, first.port))
+        connection = broker.socket_server.adopt(theirs, Listener(first.name, first.host, first.port))
         if connection is None:
             raise ConnectionError("the connection was lost at once")
         connection.session.identify(PRINCIPAL)

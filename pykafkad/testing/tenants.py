@@ -173,7 +173,7 @@ class TenantLoop(BrokerLoop):
         """Whether it serves."""
         return self._serves and self._thread is not None and self._thread.is_alive()
 
-    def connect(self) -> socket:
+    def connect(self, node_id: int | None = None) -> socket:
         """A connection for the test's own requests. Raises RuntimeError before the start, and OSError."""
         return connected(self.control)
 

@@ -51,6 +51,20 @@ def connected(address: str) -> socket.socket:
     return socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_SECONDS)
 
 
+def connected_to(addresses: str, place: int | None) -> socket.socket:
+    """A connection to the broker at that place, from 0 on, of several whose addresses have commas between them; without
+    a place to the first that serves. Raises as `connected`."""
+    every = addresses.split(",")
+    if place is not None:
+        return connected(every[place])
+    for address in every[:-1]:
+        try:
+            return connected(address)
+        except OSError:
+            continue
+    return connected(every[-1])
+
+
 class Refused(Exception):
     """A broker has answered with an error. `code` is Kafka's, such as 3 for UNKNOWN_TOPIC_OR_PARTITION."""
 

@@ -255,6 +255,7 @@ NOT_SERVING = {
     "pykafkad.testing.broker": "a test's broker",
     "pykafkad.testing.child": "a test's broker",
     "pykafkad.testing.cluster_client": "a test's brokers",
+    "pykafkad.testing.cluster_faults": "a test's brokers",
     "pykafkad.testing.embedded_cluster": "a test's brokers",
     "pykafkad.testing.embedded_quorum": "a test's controllers",
     "pykafkad.testing.embedded": "a test's broker",

@@ -161,7 +161,6 @@ def test_environment_variables_are_settings(started: list[dict], monkeypatch: py
     ("arguments", "words"),
     [
         (["--log-format", "xml"], "--log-format xml: must be text or json"),
-        (["--log-format", "json", "--brokers", "2", "--processes"], "--log-format json: brokers in --processes"),
         (["--topic", "a:0"], "--topic a:0: must be NAME or NAME:PARTITIONS"),
         (["--topic", "a:x"], "--topic a:x"),
         (["--topic", "a:1", "--topic", "a:2"], "--topic a: given twice"),

@@ -3,6 +3,7 @@ also where one of them, or what started them, is killed."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -234,6 +235,18 @@ def test_what_processes_cannot_be(started: Any, options: tuple[str, ...], proble
     parent = started("--memory", "64MB", *options)
     assert parent.process.wait(WAIT_SECONDS) == 2
     assert problem in parent.log() and "node-started" not in parent.log()
+
+
+def test_all_processes_write_the_log_as_json(started: Any) -> None:
+    """Those of the nodes say which one writes."""
+    parent = started("--memory", "64MB", "--brokers", "2", "--log-format", "json", "--topic", "orders:2")
+    parent.addresses()
+    parent.process.terminate()
+    assert parent.process.wait(WAIT_SECONDS) == 0
+    lines = [json.loads(line) for line in parent.log().splitlines()]
+    assert {line["node"] for line in lines if line["event"] == "node-started"} == {1, 2, 3000}
+    assert {line["node"] for line in lines if line["event"] == "topic-created"} == {1, 2}
+    assert all({"time", "level", "logger", "event"} <= line.keys() for line in lines)
 
 
 def log_in(address: str, ca_file: str, password: str | None) -> None:

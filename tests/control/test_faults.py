@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from pykafkad.control import fault_calls
-from pykafkad.server.fault_injection import KINDS
+from pykafkad.server.injected_fault import KINDS
 from pykafkad.testing import Broker
 from pykafkad.testing.waits import until
 from pykafkad.testing.wire_client import WireClient

@@ -9,6 +9,7 @@ QUORUM = ("tests/server/test_quorum_cluster.py",)
 START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
 CONTROLLERS = ("tests/testing/test_several_controllers.py",)
+LIFECYCLE = ("tests/server/test_broker_lifecycle.py",)
 PRESENCE = ("tests/server/test_broker_presence.py",)
 
 PLANTS = (
@@ -32,6 +33,13 @@ PLANTS = (
         'f"{settings.listener_security_protocol_map},{name}:PLAINTEXT"',
         "settings.listener_security_protocol_map",
         SETTINGS,
+    ),
+    Plant(
+        "a broker goes on although another process has its place",
+        "server/broker_lifecycle.py",
+        "if code == errors.STALE_BROKER_EPOCH and self._is_replaced():",
+        "if False:",
+        LIFECYCLE,
     ),
     Plant(
         "controllers without a parent do not wait for the brokers",

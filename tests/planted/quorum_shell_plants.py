@@ -134,6 +134,13 @@ PLANTS = (
         IMAGES,
     ),
     Plant(
+        "a voter that knows no pre-votes is asked for them without end",
+        "server/raft_shell.py",
+        "if type(answer) is Failure and answer.is_final and type(effect.request) is messages.VoteRequest:",
+        "if False:",
+        SHELL,
+    ),
+    Plant(
         "the registration of a controller holds up its fetches",
         "server/raft_member.py",
         "self._asked.send(node_id, request, then)",

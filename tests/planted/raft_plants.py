@@ -260,7 +260,7 @@ FOUND_BY_SEEDS = (
     Plant(
         "a new voter does not count for the leader that has added it",
         "raft/replica.py",
-        "self.role.set_voters(voters)",
+        "self.role.set_voters(voters, now)",
         "pass",
         SEEDS,
     ),
@@ -469,6 +469,13 @@ PLANTS = (
         "raft/voter_changes.py",
         "voter.directory_id == ZERO or not voter.levels[0] <= level <= voter.levels[1]",
         "False",
+        CHANGES,
+    ),
+    Plant(
+        "a leader that was alone resigns when it adds a voter",
+        "raft/leader.py",
+        "if not self.progress:",
+        "if now == self.begins_at:",
         CHANGES,
     ),
     Plant(

@@ -98,14 +98,14 @@ PLANTS = (
     Plant(
         "a trace leaves its fast paths behind",
         "server/trace.py",
-        "self._reroute(self._inner, None)",
-        "self._reroute(self._inner, self._traced_fast_paths)",
+        "self._reroute(self.inner, None)",
+        "self._reroute(self.inner, self._traced_fast_paths)",
         TRACES,
     ),
     Plant(
         "the last fault takes a trace with it",
         "server/fault_injection.py",
-        "serve = serve if trace is None else trace.around(serve)",
+        "serve = serve if trace is None else trace.around(broker, serve)",
         "pass",
         TRACES,
     ),

@@ -52,6 +52,21 @@ def test_a_voter_asks_for_pre_votes_before_it_begins_an_epoch():
     assert begun == [2, 3]
 
 
+def test_a_voter_begins_an_epoch_without_pre_votes_where_one_does_not_know_them():
+    """Kafka before 4.0 does not. Such an answer to a vote, and one that comes too late, begin no other epoch."""
+    unknown = messages.VoteResponse(error_code=errors.UNSUPPORTED_VERSION)
+    member = Member()
+    member.wait_for("prospective")
+    member.answer(2, unknown)
+    assert (member.state, member.epoch) == ("candidate", 1)
+    asked = [each for each in member.sent if type(each.request) is messages.VoteRequest][2:]
+    assert [(each.peer, forms.only_partition(each.request).pre_vote) for each in asked] == [(2, False), (3, False)]
+    member.answer(2, unknown)
+    assert (member.state, member.epoch) == ("candidate", 1)
+    member.answer(3, forms.vote_response(0, -1, 1, granted=True))
+    assert member.state == "leader"
+
+
 def test_a_voter_asks_for_votes_when_its_records_are_on_disk():
     """It would be elected for records that it can still lose, and which may be committed."""
     member = Member().follow()

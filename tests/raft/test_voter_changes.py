@@ -83,6 +83,19 @@ def test_a_replica_that_has_caught_up_becomes_a_voter_and_the_answer_waits_for_t
     assert member.role.change is None and member.high_watermark == member.log.end_offset
 
 
+def test_a_leader_alone_stays_when_it_adds_a_voter():
+    """The others have a whole interval to follow, however long there was nobody to hear of."""
+    member = leader((1,), commits=False)
+    member.now += 1000.0
+    catch_up(member, 2)
+    member.ask(add_request(2))
+    added_at = member.now
+    member.answer(2, levels())
+    assert (member.state, ids(member)) == ("leader", [1, 2])
+    member.wait_for("resigned")
+    assert 3.0 <= member.now - added_at < 3.5
+
+
 def test_who_asks_to_join_has_the_answer_before_the_commit():
     member = leader()
     catch_up(member)

@@ -66,6 +66,27 @@ def test_users_and_acls_do_not_stand_in_the_way_of_the_registry():
         served.stop()
 
 
+def test_several_brokers_have_one_registry():
+    """Whoever leads the topic of the schemas."""
+    with Broker(brokers=3, registry=True, settings={"default.replication.factor": 3}) as broker:
+        assert ask(f"{broker.registry_url}/subjects/s/versions", "POST", {"schema": '"int"'})[1]["id"] == 1
+        leader = next(each["leader"] for each in broker.look([], topic="_schemas")["topic"]["partitions"])
+        broker.stop_broker(leader)
+        assert ask(f"{broker.registry_url}/subjects/s/versions", "POST", {"schema": '"long"'})[1]["version"] == 2
+    words = [sys.executable, "-m", "pykafkad", "serve", "--listen", "127.0.0.1:0", "--memory", "32MB", "--brokers", "3"]
+    process = subprocess.Popen(
+        [*words, "--registry", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        url = re.search(r"schema\.registry\.url=(\S+)", process.stdout.readline())[1]
+        assert ask(f"{url}/subjects/s/versions", "POST", {"schema": '"int"'})[1]["id"] == 1
+        assert ask(url + "/subjects") == (200, ["s"])
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 def test_a_way_back_to_a_snapshot_takes_the_schemas_along():
     """By the control API beside it, which is of the same broker."""
     with Served("--memory", "16MB", "--control", "0", "--control-token", "chosen-token") as served:
@@ -83,7 +104,10 @@ def test_a_way_back_to_a_snapshot_takes_the_schemas_along():
     [
         (["--registry", "nowhere"], "--registry: ':nowhere' is not HOST:PORT"),
         (["--registry", ":8081"], "--registry :8081: names no host; PORT alone is at 127.0.0.1"),
-        (["--registry", "0", "--brokers", "3"], "--brokers: several brokers have no --tenant, --control, --registry"),
+        (
+            ["--registry", "0", "--brokers", "3", "--processes"],
+            "--registry: it is a part of the process of the brokers",
+        ),
         (["--registry", "0", "--tenant", "a"], "--registry"),
         (
             ["--registry", "0", *CONTROLLER_ALONE],

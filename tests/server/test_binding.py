@@ -7,6 +7,9 @@ import pytest
 from pykafkad.disk import SPARE_DESCRIPTORS
 from pykafkad.platform_calls import descriptor_limit
 from pykafkad.server import binding
+from pykafkad.testing import Broker
+
+RECEIVE = "socket.receive.buffer.bytes"
 
 
 def send_buffer_bytes(host, asked):
@@ -28,6 +31,20 @@ def as_set(size_bytes):
 def test_a_send_buffer_that_is_set_is_obeyed(host):
     assert send_buffer_bytes(host, 102_400) == as_set(102_400)
     assert send_buffer_bytes(host, -1) == as_set(None)
+
+
+@pytest.mark.parametrize(("texts", "asked"), [({}, None), ({RECEIVE: "40000"}, 40_000), ({RECEIVE: "-1"}, None)])
+def test_connections_get_the_receive_buffer_that_is_set(texts, asked):
+    """Kafka's default is a bound that would slow large requests: unless it is set, the system's grows."""
+    with Broker(settings=texts) as broker:
+        (server,) = broker._running.socket_servers()
+        host, port = broker.bootstrap.split(":")
+        with socket.create_connection((host, int(port))), socket.socket() as fresh:
+            (bound,) = server.sockets()[:1]
+            if asked is not None:
+                fresh.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, asked)
+            of_system = fresh.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            assert bound.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == of_system
 
 
 def test_the_send_buffer_is_bounded_where_the_system_paces():

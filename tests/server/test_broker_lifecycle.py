@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from pykafkad import errors
@@ -174,6 +176,59 @@ def test_a_stale_epoch_is_told_and_asked_again(world):
     assert answer.error_code == 0
     world.advance(10.0)
     assert 2 not in world.controller.image.brokers and world.state(2) == "running"
+
+
+class Told:
+    """Where lines go: (event, fields)."""
+
+    def __init__(self):
+        self.lines = []
+
+    def line(self, level, name, event, fields):
+        self.lines.append((event, fields))
+
+    def of(self, event):
+        return [fields for each, fields in self.lines if each == event]
+
+
+def copied(world, node_id, host_id):
+    """Start a process on a copy of a broker's directories, on another host, with the broker's node id."""
+    world.disks[f"broker{host_id}"] = copy.deepcopy(world.disks[f"broker{node_id}"])
+    world.disks[f"broker{host_id}"].locks.clear()
+    return world.start(host_id, **{"node.id": node_id})
+
+
+def test_a_broker_on_a_copy_of_a_directory_is_refused_and_named(world):
+    world.controller.logs.sink = told = Told()
+    before = registered(world, 2).epoch
+    other = copied(world, 2, 4)
+    world.advance(30.0)
+    (refused, *_) = told.of("broker-registration-refused")
+    assert (refused["broker"], refused["error"]) == (2, "DUPLICATE_BROKER_REGISTRATION")
+    assert refused["address"] == "broker4"
+    assert registered(world, 2).epoch == before and world.state(2) == "running"
+    assert other.lifecycle.state == "starting" and other.runtime.stopping is None
+    world.advance(31.0)
+    assert other.runtime.stopping == "no active controller has registered this broker in time"
+
+
+def test_a_broker_that_another_process_has_replaced_names_it_and_stops(world):
+    """The other one is on a copy of its directories. It is registered while the first is not heard of."""
+    world.processes[2].broker.logs.sink = told = Told()
+    world.network.cut("broker2", CONTROLLER)
+    other = copied(world, 2, 4)
+    world.until(lambda: other.lifecycle.state == "running")
+    world.advance(5.0)
+    assert world.processes[2].runtime.stopping is None
+    world.network.mend("broker2", CONTROLLER)
+    world.until(lambda: world.processes[2].runtime.stopping is not None)
+    assert world.processes[2].runtime.stopping == "another process, at broker4:9092, is registered as broker 2"
+    (line,) = told.of("broker-replaced")
+    assert (line["broker"], line["peer"], line["peer_epoch"]) == (2, "broker4:9092", other.lifecycle.epoch)
+    assert world.state(2) == "gone" and registered(world, 2).epoch == other.lifecycle.epoch
+    world.processes[2].runtime.close()
+    world.forget(2)
+    del world.processes[2]
 
 
 def test_a_broker_follows_the_active_controller(world):

@@ -187,3 +187,15 @@ def test_a_text_that_is_longer_than_the_wire_carries_is_cut(world, length, shown
     answer = world.connect().ask(messages.CreateTopicsRequest(), 2)
     assert (answer.topics[0].error_code, len(answer.topics[0].error_message)) == (17, shown)
     assert world.runtime.metrics.unexpected_errors == 0
+
+
+def test_an_api_has_a_route_from_its_first_request_on(world):
+    """Most brokers of tests are asked a few of them; a peer's unknown keys leave nothing behind."""
+    routes = world.broker.dispatcher._routes
+    assert not routes
+    world.connect().ask(messages.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
+    assert routes.keys() == {12}
+    peer = world.connect()
+    peer.send_bytes(b"\x00\x00\x00\x0a\x7f\xff\x00\x00\x00\x00\x00\x01\xff\xff")
+    world.turn()
+    assert peer.closed is not None and routes.keys() == {12}

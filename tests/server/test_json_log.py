@@ -7,6 +7,7 @@ import json
 from pykafkad.clock import ManualClock
 from pykafkad.server.json_log import JsonSink
 from pykafkad.server.logs import VALUE_CHARACTERS, Logs
+from pykafkad.server.node_process import NodeSink
 
 
 def test_a_line_is_an_object():
@@ -30,3 +31,11 @@ def test_a_line_is_an_object():
         "reason": "OSError: gone",
     }
     assert (second["level"], second["text"]) == ("warning", "x" * VALUE_CHARACTERS + "...")
+
+
+def test_the_lines_of_a_node_of_its_own_process_name_it():
+    fields = {"topic": "orders"}
+    line = json.loads(NodeSink(2, is_json=True).render(0, "info", "metadata", "topic-created", fields))
+    assert (line["node"], line["event"], line["topic"]) == (2, "topic-created", "orders")
+    text = NodeSink(2, is_json=False).render(0, "info", "metadata", "topic-created", fields)
+    assert text.endswith(" INFO metadata topic-created node=2 topic=orders\n")

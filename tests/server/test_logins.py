@@ -14,7 +14,8 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.sasl.scram import HASHES
-from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.injected_fault import Fault
 from pykafkad.server.login_bytes import SMALL_FRAME_BYTES
 from pykafkad.server.logins import LAST_WORD_SECONDS, LOGIN_SECONDS
 from pykafkad.server.session import EXPIRED, HANDSHAKE, READY, TOKENS, VERSIONS
@@ -25,8 +26,7 @@ from tests.seeds import examples, seed_of_the_code
 from tests.server.sasl_world import MECHANISMS, add_scram_user, authenticate, bare, handshake, log_in, sasl_world
 from tests.simulation.world import NOTHING
 
-METADATA = messages.MetadataRequest(topics=[])
-DELAY_SECONDS = 0.1
+METADATA, DELAY_SECONDS = messages.MetadataRequest(topics=[]), 0.1
 
 
 @pytest.fixture

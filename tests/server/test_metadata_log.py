@@ -9,7 +9,7 @@ import pytest
 
 from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.log.replay import batches
-from pykafkad.metadata import record_codec
+from pykafkad.metadata import record_codec, snapshots
 from pykafkad.metadata.image import TYPE_TOPIC
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
@@ -209,3 +209,14 @@ def test_brokers_that_are_not_here_are_fenced_at_the_start():
     # One epoch for what the other led, two for this broker's own unclean stop.
     assert (state.leader, state.leader_epoch, state.isr) == (own, 6, (own,))
     world.stop()
+
+
+def test_a_new_cluster_begins_with_what_its_formatting_wrote(tmp_path):
+    """The process that formats a directory does not read the file again; who comes later does, and finds the same."""
+    world = World(tmp_path)
+    log = world.controller.metadata_log
+    written = snapshots.read(world.runtime.disk.read(log._bootstrap_path()))
+    in_file = [record for record in written if not record_codec.is_control(record)]
+    assert [(each.key, each.value) for each in log._begins_with] == [(each.key, each.value) for each in in_file]
+    levels = {each.value.name: each.value.feature_level for each in in_file}
+    assert levels.items() <= world.broker.image.features.items()

@@ -12,7 +12,8 @@ from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.server import quota_fast_paths
-from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.injected_fault import Fault
 from pykafkad.server.listeners import Listener
 from pykafkad.wire import messages
 from tests import certificates

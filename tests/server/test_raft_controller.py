@@ -11,6 +11,7 @@ from pykafkad.metadata.voters import Voter
 from pykafkad.raft import forms
 from pykafkad.server import raft_member, raft_peers, raft_shell
 from pykafkad.server.peer import REFUSED
+from pykafkad.server.peer_greeting import Greeting
 from pykafkad.wire import messages
 from tests import certificates
 from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, Controllers, Token, directory_id, host_of
@@ -42,6 +43,18 @@ def mend(world):
         for other in (1, 2, 3, 4, 9):
             if one != other:
                 world.network.mend(host_of(one), host_of(other))
+
+
+def test_voters_that_know_no_pre_votes_elect_a_leader(monkeypatch):
+    """Kafka 3.9 has versions 0 and 1 of Vote, in which a pre-vote cannot be said."""
+    version = Greeting.version
+    of_kafka_3_9 = lambda greeting, row: 1 if row.name == "Vote" else version(greeting, row)  # noqa: E731
+    monkeypatch.setattr(Greeting, "version", of_kafka_3_9)
+    world = Controllers(3, (1, 2, 3), dynamic=True)
+    first = world.elect()
+    world.kill(first)
+    assert world.elect() != first
+    commit(world, 1)
 
 
 def test_a_leader_without_the_others_refuses_what_it_was_deciding():

@@ -10,7 +10,8 @@ import pytest
 
 from pykafkad import config
 from pykafkad.server import pcap, trace, trace_formats, trace_secrets
-from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.injected_fault import Fault
 from pykafkad.server.session import EXPIRED
 from pykafkad.server.trace import Exchange, WireTrace
 from pykafkad.settings.rows import BROKER, ROWS
@@ -35,7 +36,7 @@ def kept_bytes(traced):
 
 
 def traced_world(world):
-    traced = WireTrace(world.broker)
+    traced = WireTrace([world.broker])
     traced.start()
     return traced
 

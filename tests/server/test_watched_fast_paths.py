@@ -10,7 +10,8 @@ import pytest
 from pykafkad import errors
 from pykafkad.config import STANDARD_AUTHORIZER
 from pykafkad.server import watched_fast_paths
-from pykafkad.server.fault_injection import Fault, FaultInjection
+from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.injected_fault import Fault
 from pykafkad.wire import messages
 from tests import seeds
 from tests.handlers.requests import batch, fetch, produce

@@ -339,3 +339,26 @@ def test_a_report_tells_of_topics_groups_and_faults(broker):
         broker.create_topic(f"another-{number:02}")
     lines = broker.report("orders").splitlines()
     assert lines[1].startswith("topic orders") and lines[MOST + 1] == "and 1 more" and "another-29" not in str(lines)
+
+
+def test_the_end_of_a_broker_in_memory_writes_nothing_for_a_next_start():
+    """A restart reads the memory again, and is a clean start; nobody reads it after `close`."""
+    with Broker(topics={"orders": 1}, records={"orders": ["one"]}) as broker:
+        disk = broker._running._disk
+        broker.restart()
+        assert [record.value for record in broker.records("orders")] == [b"one"]
+        written = []
+        disk_class = type(disk)
+
+        class Watched(disk_class):
+            __slots__ = ()
+
+            def write(self, path, data, *, sync=False):
+                written.append(path)
+                super().write(path, data, sync=sync)
+
+        disk.__class__ = Watched
+        broker.restart()
+        assert any("clean" in path for path in written)
+        written.clear()
+    assert written == []

@@ -9,7 +9,8 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.server.fault_injection import KINDS, MAX_FAULTS
+from pykafkad.server.fault_injection import MAX_FAULTS
+from pykafkad.server.injected_fault import KINDS
 from pykafkad.testing import Broker, NewRecord, NotInTime
 from pykafkad.testing.wire_client import VERSIONS, WireClient
 from pykafkad.wire import messages

@@ -193,16 +193,12 @@ def test_all_of_them_ask_for_tls_and_a_login(own_process):
         assert sorted(each.value for each in broker.records("t")) == [b"a", b"b", b"c", b"d"]
 
 
-def test_what_several_brokers_do_not_have_yet():
-    with pytest.raises(ValueError, match="no control API"):
-        Broker(brokers=2, control=True)
+def test_what_several_brokers_cannot_be():
     with pytest.raises(ValueError, match="0 is not from 1 to 100"):
         Broker(brokers=0)
-    with Broker(brokers=2) as broker:
-        with pytest.raises(RuntimeError, match="no trace yet"):
-            broker.trace()
-        with pytest.raises(RuntimeError, match="no metrics yet"):
-            broker.metrics()
+    with Broker(brokers=2, settings={"node.id": 5}) as broker:
+        broker.produce("t", "x")
+        assert [each.value for each in broker.records("t")] == [b"x"]
     with Broker() as one, pytest.raises(RuntimeError, match="there is one broker"):
         one.stop_broker(1)
 

@@ -16,8 +16,8 @@ export function connections() {
       if (name !== "connections") return;
       rows.take(value);
       const found = rows.sorted();
-      box.replaceChildren(found.length ? table([["Peer", "mono"], ["Listener", ""], ["Principal", ""], ["Client", ""], ["Waits in", ""], ["Idle", "number"], ["To send", "number"]],
-        found.map((each) => [each.peer, each.listener, each.principal, [each.client_id, each.software].filter(Boolean).join(" · "), each.waits_in ? pill(each.waits_in, "good") : "",
+      box.replaceChildren(found.length ? table([["Peer", "mono"], ["Broker", "number"], ["Listener", ""], ["Principal", ""], ["Client", ""], ["Waits in", ""], ["Idle", "number"], ["To send", "number"]],
+        found.map((each) => [each.peer, number(each.broker), each.listener, each.principal, [each.client_id, each.software].filter(Boolean).join(" · "), each.waits_in ? pill(each.waits_in, "good") : "",
           `${number(each.idle_seconds)} s`, bytes(each.outbox_bytes)])) : empty("Nobody is connected."));
     },
   };
