@@ -63,20 +63,28 @@ def _vote(replica: RaftReplica, request: Any, partition: Any, now: float) -> tup
     candidate = partition.replica_id, partition.replica_directory_id
     own_end = replica.log.last_epoch, replica.log.end_offset
     is_up_to_date = (last_epoch, partition.last_offset) >= own_end
-    granted = _may_have_vote(replica, candidate, is_up_to_date, partition.pre_vote)
+    granted = _may_have_vote(replica, candidate, is_up_to_date, partition.pre_vote, now)
     if granted and not partition.pre_vote and replica.voted_id < 0:
         replica.vote_for(candidate, now)
     return errors.NONE, granted
 
 
-def _may_have_vote(replica: RaftReplica, candidate: tuple[int, bytes], is_up_to_date: bool, pre_vote: bool) -> bool:
+def _may_have_vote(
+    replica: RaftReplica, candidate: tuple[int, bytes], is_up_to_date: bool, pre_vote: bool, now: float
+) -> bool:
     """One vote in an epoch, for a candidate whose log is not behind, and only without a leader. A pre-vote promises
-    nothing: only those refuse it who hear of a leader or have more than the candidate."""
+    nothing: only those refuse it who hear of a leader or have more than the candidate.
+
+    A new voter that does not know of it yet follows a leader that has gone without ever asking for votes itself. In
+    Kafka it refuses pre-votes for ever, and a quorum that needs its vote has no leader any more. Here it refuses them
+    for its fetch timeout."""
     state = replica.state
     if state == states.LEADER or candidate[0] == replica.node_id:
         return False
     if pre_vote:
-        return is_up_to_date and not (state == states.FOLLOWER and replica.role.has_fetched)
+        return is_up_to_date and not (
+            state == states.FOLLOWER and replica.role.has_fetched and now < replica.role.deadline
+        )
     if state not in (states.UNATTACHED, states.PROSPECTIVE):
         return False
     if replica.voted_id >= 0:

@@ -14,6 +14,13 @@ IMAGES = ("tests/metadata/test_image_replacement.py",)
 
 PLANTS = (
     Plant(
+        "an observer whose leader has gone refuses pre-votes for ever",
+        "raft/requests.py",
+        "and now < replica.role.deadline",
+        "",
+        ("tests/raft/test_elections.py",),
+    ),
+    Plant(
         "a combined node closes its controllers' listener before its broker has left",
         "server/combined_process.py",
         'def stop_listening(self) -> None:\n    """The process stops; the broker\'s controlled shutdown may need this controller, and so may other nodes."""',

@@ -320,8 +320,8 @@ PLANTS = (
     Plant(
         "a follower whose leader is alive grants pre-votes",
         "raft/requests.py",
-        "return is_up_to_date and not (state == states.FOLLOWER and replica.role.has_fetched)",
-        "return is_up_to_date",
+        "not (state == states.FOLLOWER and replica.role.has_fetched and now < replica.role.deadline)",
+        "True",
         ELECTIONS,
     ),
     Plant(

@@ -123,6 +123,22 @@ def test_an_observer_asks_for_no_votes_and_finds_the_leader():
     assert member.state == "follower"
 
 
+def test_an_observer_refuses_pre_votes_while_its_leader_is_not_silent_for_too_long():
+    """It may be a voter that does not know of it yet, and never asks for votes itself: without it there may be no
+    majority."""
+    member = Member(node_id=9)
+    member.step(member.sent[-1].then(forms.fetch_response(errors.NOT_LEADER_OR_FOLLOWER, 3, 4)))
+    member.fetched(leader_id=3)
+    deadline = member.role.deadline
+    member.now = deadline - 0.001
+    request = {"candidate": 3, "voter": 9, "pre_vote": True}
+    assert not row_of(member.ask(vote_request(4, **request))).vote_granted
+    member.now = deadline
+    assert row_of(member.ask(vote_request(4, **request))).vote_granted
+    assert not row_of(member.ask(vote_request(4, candidate=3, voter=9))).vote_granted
+    assert row_of(member.ask(vote_request(5, candidate=3, voter=9))).vote_granted
+
+
 # Votes. Node 1 has a log that ends with offset 5 in epoch 2, and is in epoch 3.
 
 VOTES = (

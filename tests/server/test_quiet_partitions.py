@@ -63,7 +63,7 @@ def test_a_record_costs_what_its_own_partition_does(counted):
 def test_a_change_of_the_metadata_has_all_looked_at_once(counted):
     world, _, looked_at = counted
     world.create_topic("other", [[1, 2]])
-    world.run(5.0)
+    world.run(1.0)
     assert set(looked_at["leader"]) == set(range(PARTITIONS)) and len(looked_at["leader"]) < 5 * PARTITIONS
     looked_at["leader"].clear()
     world.run(5.0)
@@ -93,7 +93,7 @@ def test_one_fetch_looks_at_some_and_the_next_begins_with_the_others(counted, mo
         if partition.partition <= 5:
             partition.quiet_log = None
     world.create_topic("other", [[1, 2]])
-    world.run(5.0)
+    world.run(1.0)
     assert max(reads) == 4 and set(looked_at["leader"]) == set(range(PARTITIONS))
     assert clients.produce("t", b"second", PARTITIONS - 1) == (0, 1)
     world.run(2.0)
