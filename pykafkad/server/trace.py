@@ -50,6 +50,8 @@ def _as_client_id(name: str) -> bytes:
 
 _EXEMPT = _as_client_id(EXEMPT_CLIENT_ID)
 _CLIENT_ID_POSITION = 8
+_BUFFERS = (bytes, bytearray)
+"""What an answer is that lies in memory whole."""
 
 Exchange = namedtuple(
     "Exchange",
@@ -137,7 +139,7 @@ class _Tap:
     def _traced_fast_paths(self, fast_paths: dict[int, FastPath]) -> dict[int, FastPath]:
         """These, recorded. Most connections have the same ones, for which they are made once."""
         if fast_paths is not self._fast_paths[0]:
-            self._fast_paths = fast_paths, {word: self._trace.traced(each) for word, each in fast_paths.items()}
+            self._fast_paths = fast_paths, {word: self._trace.traced(word, each) for word, each in fast_paths.items()}
         return self._fast_paths[1]
 
     def _reroute(self, serve: Serve, traced: FastPathsOf | None) -> None:
@@ -240,27 +242,75 @@ class WireTrace:
         finally:
             self._is_serving = False
 
-    def traced(self, fast_path: FastPath) -> FastPath:
-        """A fast path that records what it serves."""
+    def traced(self, word: int, fast_path: FastPath) -> FastPath:
+        """A fast path that records what it serves. `word` is what its frames begin with.
+
+        Most frames are short and answered in one buffer: those are recorded in few steps, as every step counts where
+        a request takes some microseconds."""
+        key = word >> 16
+        has_secrets = key in trace_secrets.KEYS
+        ring, now = self._ring, self._clock.now
 
         def serve(
             connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
         ) -> bool:
+            size_bytes = end - start
             # Where the dispatcher asks a fast path, the request is recorded already.
-            is_known = self._is_serving
-            exchange = None if is_known else self._begin(connection, view, start, end)
+            if (
+                self._is_serving
+                or self._left_out
+                or has_secrets
+                or not 10 <= size_bytes <= (self.frame_bytes or FRAME_BYTES)
+            ):
+                return self._serve_fast(fast_path, connection, view, start, end, version, correlation_id)
+            request = bytes(view[start:end])
+            if request.startswith(_EXEMPT, _CLIENT_ID_POSITION):
+                return fast_path(connection, view, start, end, version, correlation_id)
+            exchange = _Open(connection, now(), (key, version, correlation_id), size_bytes)
             before = len(connection.outbox)
             if not fast_path(connection, view, start, end, version, correlation_id):
                 return False
-            if is_known:
-                exchange = self._in_service.pop(connection.id, None)
-            elif exchange is not None:
+            exchange.request = request
+            outbox = connection.outbox
+            answer: Any = outbox[before] if len(outbox) == before + 1 else None
+            if type(answer) not in _BUFFERS or len(answer) - 4 > (self.frame_bytes or FRAME_BYTES):
                 self._keep(exchange)
-            if exchange is not None:
-                self._end(exchange, connection.outbox[before:])
+                self._end(exchange, outbox[before:])
+                return True
+            exchange.ended = now()
+            exchange.answer = bytes(answer[4:])
+            exchange.answer_bytes = answer_bytes = len(answer) - 4
+            ring.append(exchange)
+            self._ring_bytes += size_bytes + answer_bytes
+            if self._ring_bytes > RING_BYTES or len(ring) > EXCHANGES:
+                self._make_room()
             return True
 
         return serve
+
+    def _serve_fast(
+        self,
+        fast_path: FastPath,
+        connection: Connection,
+        view: memoryview,
+        start: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> bool:
+        """Record a request of any kind that a fast path serves."""
+        is_known = self._is_serving
+        exchange = None if is_known else self._begin(connection, view, start, end)
+        before = len(connection.outbox)
+        if not fast_path(connection, view, start, end, version, correlation_id):
+            return False
+        if is_known:
+            exchange = self._in_service.pop(connection.id, None)
+        elif exchange is not None:
+            self._keep(exchange)
+        if exchange is not None:
+            self._end(exchange, connection.outbox[before:])
+        return True
 
     def _begin(self, connection: Connection, view: memoryview, start: int, end: int) -> _Open | None:
         """The record of a request, but for the test's own and for what is no request. It is not in the ring yet."""

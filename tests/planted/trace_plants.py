@@ -91,7 +91,7 @@ PLANTS = (
     Plant(
         "fast paths are not traced",
         "server/trace.py",
-        "elif exchange is not None:\n    self._keep(exchange)",
+        "ring.append(exchange)",
         "",
         TRACES,
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from pykafkad import config
 from pykafkad.server import pcap, trace, trace_formats, trace_secrets
-from pykafkad.server.fault_injection import FaultInjection
+from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID, FaultInjection
 from pykafkad.server.injected_fault import Fault
 from pykafkad.server.session import EXPIRED
 from pykafkad.server.trace import Exchange, WireTrace
@@ -451,3 +451,48 @@ def test_a_trace_of_nothing_is_an_empty_capture():
 def test_checksums(data):
     even = data + b"\0" * (len(data) % 2)
     assert ones_sum(even + struct.pack(">H", pcap.checksum(data))) == 0xFFFF
+
+
+def test_what_is_recorded_in_few_steps_is_what_is_recorded_in_general(tmp_path, monkeypatch):
+    """Frames that the trace keeps whole; others are cut, request and answer alike."""
+    world = guarded(tmp_path)
+    traced = traced_world(world)
+    peer = world.connect()
+    assert produced(peer) == 0
+    calls = []
+    general = WireTrace._serve_fast
+    monkeypatch.setattr(WireTrace, "_serve_fast", lambda *given: calls.append(given) or general(*given))
+    assert produced(peer) == 0
+    assert not calls
+    whole = traced.exchanges()[-1]
+    traced.frame_bytes = 30
+    assert produced(peer) == 0
+    assert len(calls) == 1
+    cut = traced.exchanges()[-1]
+    assert (len(cut.request), len(cut.answer)) == (30, 30)
+    same = ("connection_id", "peer", "local_address", "key", "version", "client_id", "request_bytes", "answer_bytes")
+    assert [getattr(whole, each) for each in same] == [getattr(cut, each) for each in same]
+    assert (len(whole.request), len(whole.answer)) == (whole.request_bytes, whole.answer_bytes)
+    assert whole.request[8:30] == cut.request[8:]
+    assert trace_formats.fields(whole, FLEXIBLE)["api"] == "Produce"
+    assert traced._ring_bytes == sum(len(each.request) + len(each.answer) for each in traced.exchanges())
+
+
+def test_the_tests_own_requests_are_not_recorded_by_fast_paths(tmp_path):
+    world = guarded(tmp_path)
+    traced = traced_world(world)
+    peer = world.connect()
+    request = produce("t", {0: batch(b"x")})
+    peer.send(request, 8, client_id=EXEMPT_CLIENT_ID)
+    world.turn()
+    assert traced.size == 0 and peer.connection.outbox_bytes == 0
+
+
+def test_the_ring_is_bounded_where_few_steps_fill_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace, "EXCHANGES", 3)
+    world = guarded(tmp_path)
+    traced = traced_world(world)
+    peer = world.connect()
+    for _ in range(5):
+        assert produced(peer) == 0
+    assert (traced.size, traced.first, traced.dropped) == (3, 3, 2)
