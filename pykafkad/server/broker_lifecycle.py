@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pykafkad.metadata.image import MetadataDelta
     from pykafkad.server.broker import Broker
     from pykafkad.server.controller_channel import ControllerChannel
 
@@ -94,6 +95,23 @@ class BrokerLifecycle(RuntimeNode):
             self._cordoned = cordoned
         if self.epoch >= 0:
             self._send_soon(0.0)
+
+    # ---- what the controller tells by the metadata
+
+    def metadata_changed(self, delta: MetadataDelta) -> bool:
+        """A broker that was fenced while it runs, as by a controller that was refused a connection to it, is served
+        again when the controller hears of it: at once, not with the next interval."""
+        node_id = self._broker.node_id
+        if self.state == RUNNING and node_id in delta.brokers:
+            own = self._broker.image.brokers.get(node_id)
+            if own is not None and own.fenced and own.epoch == self.epoch:
+                self._broker.logs.warning("server", "fenced-while-running", epoch=self.epoch)
+                self._send_soon(0.0)
+        return False
+
+    def after_opening(self, answer: Callable[[], object]) -> None:
+        """Nothing is opened here."""
+        answer()
 
     # ---- the stop
 

@@ -68,6 +68,7 @@ class BrokerProcess(Process):
             self.source.on_committed(self._acls)
         broker = self.broker = Broker(runtime, settings, listening, directories, housekeeping, channel, authorizer)
         self.lifecycle = BrokerLifecycle(broker, channel, self._unfenced)
+        self.source.on_committed(self.lifecycle)
         self.served: Callable[[], object] | None = None
         """Called once, when clients are led here."""
         broker.peer_security = self._peer_security()

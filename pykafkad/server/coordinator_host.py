@@ -18,6 +18,9 @@ from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.logs import BoundedLines
 from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
+_GONE = (errors.NOT_LEADER_OR_FOLLOWER, errors.UNKNOWN_TOPIC_OR_PARTITION)
+"""What a log is told that another broker leads or that was deleted."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -352,7 +355,11 @@ class CoordinatorHost:
         here in another epoch or its log is recovered, and loaded again at once if only an append has failed that may go
         better."""
         partition = runner.log.partition
-        self._broker.logs.error("coordinator", "shard-offline", topic=self._topic, partition=partition, reason=failure)
+        tell = self._broker.logs.error
+        if (runner.log.closed and runner.log.offline is None) or getattr(failure, "code", None) in _GONE:
+            # It was moved to another broker, or deleted, as somebody wanted: who waits goes to the next coordinator.
+            tell = self._broker.logs.info
+        tell("coordinator", "shard-offline", topic=self._topic, partition=partition, reason=failure)
         may_go_better = not runner.is_loading and runner.log.offline is None
         if self._runners.get(partition) is runner:
             del self._runners[partition]

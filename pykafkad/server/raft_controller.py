@@ -17,6 +17,7 @@ from pykafkad.metadata import events, features, quorum, record_codec, snapshots,
 from pykafkad.metadata.controller import Controller
 from pykafkad.raft import voter_changes
 from pykafkad.raft.events import Resign, UpgradeVersion
+from pykafkad.raft.replica import Timeouts
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.controller_node import ControllerNode
 from pykafkad.server.controller_registration import ControllerRegistration
@@ -245,6 +246,16 @@ class RaftController(ControllerNode):
         named = [voter.id for voter in quorum_settings.static_voters(settings)]
         if named and self.node_id not in named:
             raise ConfigError(f"controller.quorum.voters: node.id {self.node_id} is a controller, and none of {named}")
+        fetch_ms, wait_ms = settings.controller_quorum_fetch_timeout_ms, int(Timeouts().fetch_wait * 1000)
+        if fetch_ms <= wait_ms:
+            # Kafka waits as long, and starts as well: its log shows the elections.
+            self.logs.warning(
+                "quorum",
+                "fetch-timeout-too-short",
+                setting=f"controller.quorum.fetch.timeout.ms={fetch_ms}",
+                consequence=f"a fetch waits up to {wait_ms} ms for records: without any, voters elect without end",
+                remedy=f"set it above {wait_ms}; Kafka's default is 2000",
+            )
         metadata = self.metadata_log = RaftMetadata(self, open_log(self.directory, settings))
         metadata.load()
         if metadata.member.is_new and quorum_settings.begins_alone(settings):
@@ -270,6 +281,17 @@ class RaftController(ControllerNode):
         if member.is_new and quorum_settings.begins_alone(settings):
             # Nobody else is named: this node begins a quorum of its own.
             directory_id = uuids.from_text(self.directory.meta["directory.id"])
+            if settings.pykafkad_cluster_id:
+                # Kafka starts on no directory that was not formatted. Without the setting the id is a new one.
+                self.logs.warning(
+                    "quorum",
+                    "quorum-begun",
+                    directory=self.directory.path,
+                    cluster=settings.pykafkad_cluster_id,
+                    reason="the directory was not formatted, and the settings name no other controller",
+                    consequence="where the cluster has other controllers, this is a second one with its id",
+                    remedy="there, stop this node and name the others in controller.quorum.bootstrap.servers",
+                )
             self.metadata_log.format([voters.Voter(self.node_id, directory_id, own)], sync=True)
         member.start(own, joins=settings.controller_quorum_auto_join_enable)
 

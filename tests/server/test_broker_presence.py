@@ -122,6 +122,24 @@ def test_a_heartbeat_whose_connection_has_ended_meanwhile_is_not_kept(world):
     assert len(presence) == before
 
 
+def test_one_that_was_fenced_by_mistake_is_back_at_once(world, capfd):
+    """As by a proxy that refuses for longer than the looks take: it hears of that from the metadata, and does not wait
+    for its next heartbeat."""
+    world.create_topic(2, "t", [[2, 3]])
+    world.advance(1.0)
+    world.until(lambda: len(world.controller.image.topics["t"].partitions[0].isr) == 2)
+    place = "broker2", 9092
+    world.network.reset("broker2", CONTROLLER)
+    listener = world.network.listeners.pop(place)
+    world.until(lambda: registered(world, 2).fenced, seconds=0.5)
+    world.network.listeners[place] = listener
+    world.until(lambda: not registered(world, 2).fenced, seconds=0.2)
+    assert world.state(2) == "running" and "fenced-while-running" in capfd.readouterr().err
+    epoch = registered(world, 2).epoch
+    world.advance(5.0)
+    assert (registered(world, 2).epoch, registered(world, 2).fenced) == (epoch, False)
+
+
 @pytest.mark.parametrize("is_allowed", [True, False])
 def test_only_heartbeats_that_the_controller_accepts_count(world, is_allowed):
     """Not those of somebody else in the broker's name, and not those of an earlier life."""

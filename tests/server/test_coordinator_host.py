@@ -12,7 +12,7 @@ from pykafkad.coordinator.offsets import CommittedOffset
 from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.shard import TOPIC
 from pykafkad.effects import Append, Reply, SetTimer, StoredRecord
-from pykafkad.errors import StorageFailure
+from pykafkad.errors import KafkaError, StorageFailure
 from pykafkad.wire import messages
 from tests import seeds
 from tests.simulation.disk import MemoryDisk
@@ -188,6 +188,28 @@ def test_a_log_that_cannot_be_read_is_not_tried_again_in_the_same_epoch(monkeypa
     lead(world, of("g"), True)
     settle(world)
     assert code(world.connect().ask(commit_request("g", 1), 8)) == 0
+
+
+@pytest.mark.parametrize(
+    ("failure", "level"),
+    [
+        (KafkaError(errors.NOT_LEADER_OR_FOLLOWER), "INFO"),
+        (KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION), "INFO"),
+        (KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND), "ERROR"),
+        (StorageFailure("write", "there", "no"), "ERROR"),
+    ],
+)
+def test_a_shard_that_is_moved_away_is_no_error(failure, level, capfd):
+    """A reassignment or a deletion, which somebody wanted, ends what waits for replicas."""
+    world = make()
+    commit = world.connect().ask(commit_request("g", 1), 8)
+    assert code(commit) == 0
+    capfd.readouterr()
+    world.broker.groups._runners[of("g")].failed(failure)
+    (line,) = (each for each in capfd.readouterr().err.splitlines() if "shard-offline" in each)
+    assert f" {level} " in line and f"partition={of('g')}" in line
+    settle(world)
+    assert committed(world.connect().ask(fetch_request("g"), 8)) == (0, 1)
 
 
 def test_a_partition_without_enough_replicas_has_no_coordinator():

@@ -165,3 +165,23 @@ def test_nobody_looks_for_a_broker_that_ends_with_its_controller():
     world.run(world.clock.now() + 5.0)
     controller = controller_of(world.processes[1])
     assert controller.image.brokers[1].active and not len(controller._presence)
+
+
+def test_a_cluster_with_an_id_that_was_given_is_told_of_when_it_begins(capfd):
+    """After the loss of a disk it would be a second one with that id. A new id is no other cluster's."""
+    for given in ({}, {"pykafkad_cluster_id": CLUSTER_ID}):
+        world = alone(8, **OWN, **given)
+        for _ in range(2):
+            world.kill(1)
+            world.start(1)
+            world.until_serving()
+        world.kill(1)
+        world.disks[1] = MemoryDisk()
+        capfd.readouterr()
+        for _ in range(2):
+            world.start(1)
+            world.until_serving()
+            world.kill(1)
+        found = [each for each in capfd.readouterr().err.splitlines() if "quorum-begun" in each]
+        assert len(found) == len(given)
+    assert " WARNING " in found[0] and f"directory={DIRECTORY}" in found[0] and f"cluster={CLUSTER_ID}" in found[0]
