@@ -178,7 +178,7 @@ class Peer:
         )
         runtime.timers.set((self, _CONNECT), runtime.now + self._limits.connect_timeout_ms / 1000)
         tls = self._security.tls
-        secured = None if tls is None else tls.transport(self._host_name)
+        secured = None if tls is None else tls.transport(self._host_name, self._runtime.logs)
         self._connector.connect(self.host, self.port, connection, secured)
 
     def connected(self, connection: Connection) -> None:

@@ -4,14 +4,16 @@ Kafka's settings are those of the listener that is reached: `ssl.truststore.*` s
 `ssl.keystore.*` what it shows where the other side asks for a certificate, `ssl.endpoint.identification.algorithm`
 whether the other's certificate must be for the host name that it was reached by (`https`, the default, or nothing).
 
-Gap: certificates that are changed live count for connections to other nodes from the next start."""
+Before each connection it is seen whether one of these settings or its file has changed: a certificate that was renewed
+counts from the next connection, as at a listener (`tls_renewal.py`). What is not fit is told in the log once, and
+connections go on with what there is."""
 
 from __future__ import annotations
 
 import ssl
 
 from pykafkad.errors import ConfigError
-from pykafkad.server import tls_settings
+from pykafkad.server import tls_renewal, tls_settings
 from pykafkad.server.tls_transport import CIPHERTEXT_BYTES, HANDSHAKE_BYTES, RECORD_BYTES, TlsTransport
 from pykafkad.settings.of_listener import ListenerSettings
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import Settings
     from pykafkad.server.connection import Connection
+    from pykafkad.server.logs import Logs
     from pykafkad.server.reactor import Reactor
     from pykafkad.server.transport import NewTransport
 
@@ -31,10 +34,15 @@ _ALGORITHM = "ssl.endpoint.identification.algorithm"
 class TlsClient:
     """What the connections to one kind of listener share: keys, trust, and the room for ciphertext."""
 
-    __slots__ = ("ciphertext", "context", "outgoing", "rules")
+    __slots__ = ("_made_of", "_read", "_unfit", "ciphertext", "context", "outgoing", "rules")
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self.context = context
+    def __init__(self, read: ListenerSettings) -> None:
+        """`read` are the settings of the listener that is reached. Raises ConfigError."""
+        self._read = read
+        # Before the files are loaded: whoever changes them meanwhile is noticed by the next connection.
+        self._made_of = _made_of(read)
+        self._unfit: object = None
+        self.context = _context(read)
         self.rules = None
         self.ciphertext = memoryview(bytearray(CIPHERTEXT_BYTES))
         self.outgoing = ssl.MemoryBIO()
@@ -43,8 +51,24 @@ class TlsClient:
     def ended(self, transport: TlsTransport) -> None:
         """Peers end handshakes that take too long themselves."""
 
-    def transport(self, host_name: str) -> NewTransport:
+    def renew(self, logs: Logs) -> None:
+        """Take what is new in the settings or in the files that they name."""
+        try:
+            made_of = _made_of(self._read)
+            if made_of in (self._made_of, self._unfit):
+                return
+            # Until something else changes it is looked at no more.
+            self._unfit = made_of
+            self.context = _context(self._read)
+        except ConfigError as error:
+            logs.error("server", "peer-certificates-not-renewed", reason=error)
+        else:
+            self._made_of, self._unfit = made_of, None
+            logs.info("server", "peer-certificates-renewed")
+
+    def transport(self, host_name: str, logs: Logs) -> NewTransport:
         """What makes the transport of a connection to a host."""
+        self.renew(logs)
 
         def new(reactor: Reactor, connected: socket, connection: Connection, now: float) -> TlsClientTransport:
             return TlsClientTransport(self, host_name, reactor, connected, connection, now)
@@ -114,8 +138,17 @@ class TlsClientTransport(TlsTransport):
 
 def of_settings(settings: Settings, listener: str) -> TlsClient:
     """What connections to the listener of that name of other nodes share. Raises ConfigError."""
-    read = ListenerSettings(settings, listener)
+    return TlsClient(ListenerSettings(settings, listener))
+
+
+def _context(read: ListenerSettings) -> ssl.SSLContext:
     algorithm = (read.value(_ALGORITHM) or "").strip().lower()
     if algorithm not in ("", "https"):
         raise ConfigError(f"{read.name(_ALGORITHM)}: {algorithm!r} is neither https nor empty")
-    return TlsClient(tls_settings.client_context(read, checks_name=algorithm == "https"))
+    return tls_settings.client_context(read, checks_name=algorithm == "https")
+
+
+def _made_of(read: ListenerSettings) -> object:
+    """What tells whether the keys or the trust have changed. Raises ConfigError."""
+    values = [read.value(name) for name in tls_renewal.STORES]
+    return values, [tls_renewal.file_state(path) for path in tls_renewal.paths(read)]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     _FileState = tuple[int, int, int] | None
     """Inode, size, and when it was written."""
 
-_STORES = tuple(sorted(per_listener.LISTENER_ONLY))
+STORES = tuple(sorted(per_listener.LISTENER_ONLY))
 """The settings that may change live."""
 
 _FILES = ("ssl.keystore.location", "ssl.truststore.location")
@@ -139,12 +139,12 @@ class _Renewable:
     def states(self, settings: Settings) -> list[_FileState]:
         """What tells, without reading them, whether the files have changed."""
         of_listener = self.read(settings)
-        return list(map(_state, _paths(of_listener)))
+        return list(map(file_state, paths(of_listener)))
 
     @staticmethod
     def values(of_listener: ListenerSettings) -> dict[str, Any]:
         """What may change. Raises ConfigError."""
-        return {name: of_listener.value(name) for name in _STORES}
+        return {name: of_listener.value(name) for name in STORES}
 
     def renew(self, settings: Settings) -> bool:
         """Take what is new; whether anything is. Raises ConfigError, and goes on as before, if it is not fit."""
@@ -201,7 +201,7 @@ def _folded(name: str) -> str:
     return " ".join(name.lower().split())
 
 
-def _state(path: str | None) -> _FileState:
+def file_state(path: str | None) -> _FileState:
     """A file as the system knows it; None for one that is not there."""
     if path is None:
         return None
@@ -212,7 +212,7 @@ def _state(path: str | None) -> _FileState:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _paths(of_listener: ListenerSettings) -> list[str | None]:
+def paths(of_listener: ListenerSettings) -> list[str | None]:
     """The files that the settings name."""
     return [*map(of_listener.value, _FILES), *tls_settings.other_stores(of_listener)]
 
@@ -220,7 +220,7 @@ def _paths(of_listener: ListenerSettings) -> list[str | None]:
 def _digests(of_listener: ListenerSettings) -> list[bytes | None]:
     """What tells whether the files that the settings name have changed; None for one that is not there."""
     found: list[bytes | None] = []
-    for path in _paths(of_listener):
+    for path in paths(of_listener):
         try:
             found.append(None if path is None else sha256(tls_settings.content(path)).digest())
         except OSError:

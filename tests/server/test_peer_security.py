@@ -136,6 +136,46 @@ def test_nodes_know_each_other(begin, protocol, mechanism, principal):
     assert authorizer.nodes == {principal}
 
 
+def test_certificates_that_are_renewed_count_from_the_next_connection(begin, tmp_path, capfd):
+    """Of a file, which is looked at before each; one that is not fit is told of, and the one before stays."""
+    old, new = certificates.renewed("node", hosts=HOSTS), certificates.renewed("renewed", hosts=HOSTS)
+    path = tmp_path / "node.pem"
+    path.write_text(old.key_pem + old.pem)
+    settings = {**secured("SSL", ssl_client_auth="required"), "ssl.keystore.location": str(path)}
+    for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain"):
+        del settings[name]
+    authorizer = OnlyNodes("User:CN=node")
+    world = begin("SSL", authorizer, **settings)
+    start_both(world)
+    world.until_serving()
+    world.create_topic(2, "t", [[2, 3]])
+    world.advance(1.0)
+    assert authorizer.nodes == {"User:CN=node"}
+    capfd.readouterr()
+
+    def reconnect():
+        for one, other in (("broker2", "broker3"), ("broker3", "broker2")):
+            world.network.reset(one, other)
+        for each in ("broker2", "broker3"):
+            world.network.reset(each, "controller")
+        world.advance(5.0)
+        return [line for line in capfd.readouterr().err.splitlines() if "peer-certificates" in line]
+
+    path.write_text("half of it")
+    told = reconnect()
+    assert told and all("peer-certificates-not-renewed" in each for each in told)
+    assert len(told) <= len(reconnect() or told) and authorizer.nodes == {"User:CN=node"}
+    authorizer.principal = "User:CN=renewed"
+    path.write_text(new.key_pem + new.pem)
+    told = reconnect()
+    assert told and all("peer-certificates-renewed" in each for each in told)
+    assert "User:CN=renewed" in authorizer.nodes
+    world.until_serving()
+    (row,) = world.connect(2).ask(produce("t", {0: batch(b"v")}), 9).responses[0].partition_responses
+    assert row.error_code == 0
+    world.until(lambda: replicated(world))
+
+
 def refused(begin, capfd, protocol, *, seconds=20, **settings):
     """What a broker logs that the others do not take; it never serves."""
     world = begin(protocol, **settings)
@@ -211,7 +251,7 @@ def test_a_server_whose_side_of_the_login_is_not_right_is_told_of(
 def test_a_host_name_that_no_certificate_has_is_told_of(begin, capfd, monkeypatch):
     """TLS does not begin at all."""
     first = TlsClient.transport
-    monkeypatch.setattr(TlsClient, "transport", lambda self, host_name: first(self, "." + host_name))
+    monkeypatch.setattr(TlsClient, "transport", lambda self, name, logs: first(self, f".{name}", logs))
     told = refused(begin, capfd, "SSL", **secured("SSL"))
     assert len(told) == 1 and "'.controller' is no name that a certificate may have" in told[0]
 
@@ -220,10 +260,10 @@ def test_a_handshake_that_cannot_begin_is_told_of(begin, capfd, monkeypatch):
     """In OpenSSL's words: no version of TLS is left."""
     first = TlsClient.transport
 
-    def transport(self, host_name):
+    def transport(self, host_name, logs):
         self.context.minimum_version = ssl.TLSVersion.TLSv1_3
         self.context.maximum_version = ssl.TLSVersion.TLSv1_2
-        return first(self, host_name)
+        return first(self, host_name, logs)
 
     monkeypatch.setattr(TlsClient, "transport", transport)
     told = refused(begin, capfd, "SSL", **secured("SSL"))
