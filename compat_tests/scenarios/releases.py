@@ -8,7 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-RELEASES = ("4.4",)
+RELEASES = ("4.1", "4.4")
 
 
 class Difference(NamedTuple):
@@ -44,9 +44,73 @@ def _known(releases: str) -> list[str]:
 
 
 _EMPTY = "A group that becomes empty has another assignment epoch in 4.4; here it has that of 4.3."
+_EPOCHS = (
+    "The first epoch of a consumer group is 1 in 4.1; here it is 2, as in 4.3, and those that follow are one above."
+)
+_OF_EPOCHS = (
+    "consumer_group_assignors",
+    "consumer_group_assigns_after_its_interval",
+    "consumer_group_epochs",
+    "consumer_group_join_and_leave",
+    "consumer_group_of_a_classic_one",
+    "consumer_group_offsets",
+    "consumer_group_second_member",
+    "consumer_group_settings",
+    "consumer_group_static_member",
+    "consumer_group_topics_change",
+)
+_REVOKED = "4.1 describes a member without the partitions that it has to give up; here they are shown, as in 4.3."
+_BLANK = "4.1 takes an empty item of a list; here it is refused, as in 4.3."
 _TWICE = "4.4 refuses an item that a list has twice; here it is taken as in 4.3."
 _STANDBY = "4.4 assigns and counts standby and moving tasks in another order; here they are assigned as in 4.3."
 DIFFERENCES: tuple[Difference, ...] = (
+    *(Difference("4.1", f"consumer_groups.{name}", "*", "*epoch", _EPOCHS) for name in _OF_EPOCHS),
+    Difference(
+        "4.1", "consumer_groups.consumer_group_epochs", "ConsumerGroupHeartbeat v1 an epoch long ago", "*", _EPOCHS
+    ),
+    Difference(
+        "4.1", "transactional_data.offsets_of_consumer_group_members", "TxnOffsetCommit * older epoch*", "*", _EPOCHS
+    ),
+    Difference(
+        "4.1", "consumer_groups.consumer_group_second_member", "ConsumerGroupDescribe *", "*.assignment.*", _REVOKED
+    ),
+    Difference(
+        "4.1",
+        "consumer_groups.consumer_group_assigns_after_its_interval",
+        "ConsumerGroupDescribe *",
+        "*.assignment.*",
+        _REVOKED,
+    ),
+    Difference(
+        "4.1",
+        "consumer_groups.consumer_group_pattern",
+        "ConsumerGroupHeartbeat v1 *pattern",
+        "assignment",
+        "4.1 tells a member of the topics of its new pattern at a later heartbeat.",
+    ),
+    Difference(
+        "4.1",
+        "group_offsets.described_while_it_forms",
+        "DescribeGroups v5 between",
+        "*",
+        "4.1 describes a classic group as dead until its first members are in the log; here it is shown, as in 4.3.",
+    ),
+    Difference(
+        "4.1",
+        "client_metrics.subscription_settings",
+        "IncrementalAlterConfigs v1 metrics 'a,,b'",
+        "*",
+        _BLANK,
+    ),
+    *(
+        Difference("4.1", "setting_values.of_the_broker", f"{name} of '1'", "", _BLANK)
+        for name in (
+            "sasl.enabled.mechanisms",
+            "sasl.kerberos.principal.to.local.rules",
+            "ssl.cipher.suites",
+            "ssl.enabled.protocols",
+        )
+    ),
     Difference(
         "4.4",
         "consumer_groups.consumer_group_join_and_leave",
@@ -111,7 +175,55 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("4.4", "streams_lives.streams_group_lives_with_state", "*", "*", _STANDBY),
     Difference("4.4", "streams_lives.streams_group_lives_without_state", "*", "*", _STANDBY),
 )
-ENDS: tuple[Ending, ...] = ()
+ENDS: tuple[Ending, ...] = (
+    *(
+        Ending("4.1", name, "A cluster of 4.1 begins with share groups off, and every request of theirs is refused.")
+        for name in (
+            "share_groups.share_acknowledgements_of_records_never_given",
+            "share_groups.share_coordinator",
+            "share_groups.share_coordinators_found",
+            "share_groups.share_fetch_and_acknowledge",
+            "share_groups.share_fetch_modes",
+            "share_groups.share_group_assigns_after_its_interval",
+            "share_groups.share_group_bad_heartbeats",
+            "share_groups.share_group_join_and_leave",
+            "share_groups.share_group_offsets",
+            "share_groups.share_sessions",
+            "throttling.share_consumers",
+        )
+    ),
+    *(
+        Ending("4.1", name, "4.1 has streams groups only where unstable versions are on.")
+        for name in (
+            "streams_groups.streams_group_among_other_groups",
+            "streams_groups.streams_group_bad_heartbeats",
+            "streams_groups.streams_group_endpoints",
+            "streams_groups.streams_group_join_and_leave",
+            "streams_groups.streams_group_offsets",
+            "streams_groups.streams_group_records",
+            "streams_groups.streams_group_shutdown",
+            "streams_groups.streams_group_standby_tasks",
+            "streams_groups.streams_group_tasks_move",
+            "streams_groups.streams_group_two_members_of_a_process",
+            "streams_groups.streams_group_waits_for_members",
+            "streams_lives.streams_group_endpoints_that_kafka_does_not_tell",
+            "streams_lives.streams_group_lives_with_state",
+            "streams_lives.streams_group_lives_without_state",
+            "streams_topologies.streams_group_bad_topologies",
+            "streams_topologies.streams_group_internal_topics",
+            "streams_topologies.streams_group_internal_topics_that_cannot_be",
+            "streams_topologies.streams_group_source_topics_come_and_go",
+            "streams_topologies.streams_group_topology_changes",
+        )
+    ),
+    Ending("4.1", "api_versions.served_apis", "4.1 has fewer APIs than the scenario expects."),
+    Ending("4.1", "stored_groups.committed_offsets", "4.1 has no OffsetCommit by ids of topics."),
+    Ending(
+        "4.1",
+        "client_metrics.resources_listed",
+        "4.1 lists a group whose last setting has been removed, and the scenario waits for its end.",
+    ),
+)
 
 
 def allowing(release: str, scenario: str, label: str, path: str) -> list[Difference]:

@@ -40,4 +40,5 @@ def assert_same_answers(bootstraps: Sequence[str], round_of: Round) -> None:
     """Two brokers answer a round alike, in every field."""
     theirs, ours = (transcript(each, "both", round_of) for each in bootstraps)
     assert theirs, "the round asks nothing"
-    assert list(differing(theirs, ours)) == []
+    found = [f"{label}: {path}: {left!r}, {right!r}" for label, path, left, right in differing(theirs, ours)]
+    assert not found, "\n".join(found)
