@@ -26,7 +26,7 @@ from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from pykafkad.effects import StoredRecord
     from pykafkad.log.partition_log import PartitionLog
@@ -257,6 +257,9 @@ class MetadataLog:
     def _hand_over(self, event: object) -> None:
         assert self.controller is not None and self._controller_runner is not None
         result = self.controller.begin(event)
+        if not isinstance(result, list) and not self._node.syncs_beside_loop:
+            # The node starts or stops: there are no turns yet, or no more, and what follows counts on the result.
+            result = _whole(result)
         if isinstance(result, list):
             self._controller_runner.perform(result, self._done)
         else:
@@ -420,3 +423,13 @@ def level_of(image: Image, records: list[StoredRecord]) -> int:
 
 def _data_records(content: bytes) -> list[StoredRecord]:
     return [record for record in snapshots.read(content) if not record_codec.is_control(record)]
+
+
+def _whole(steps: Generator[None, None, list[object]]) -> list[object]:
+    """What the steps come to, all of them taken now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            wanted: list[object] = stop.value
+            return wanted

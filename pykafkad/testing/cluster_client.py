@@ -75,7 +75,10 @@ class ClusterWireClient(OwnWireClient):
 
     def _metadata(self, *topics: str) -> Any:
         asked = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        return super().ask("Metadata", topics=asked, allow_auto_topic_creation=False)
+        answer = super().ask("Metadata", topics=asked, allow_auto_topic_creation=False)
+        if not answer.brokers:
+            raise ConnectionRefusedError("no broker serves: the controller has fenced all of them")
+        return answer
 
     def _leader(self, topic: str, partition: int) -> WireClient:
         """The leader of a partition; where there is none, any broker, which says so."""

@@ -10,6 +10,7 @@ from pykafkad.server import cluster_settings
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.brokers_world import BrokersWorld
+from tests.simulation.slow_clock import SlowClock
 
 
 @pytest.fixture
@@ -153,6 +154,27 @@ def test_everything_is_there_after_a_restart_of_the_process(world):
     again.stop()
     world.process = BrokersWorld(3, disk=world.disk, clock=world.clock).process
     world.runtime = world.process.runtime
+
+
+def test_a_process_that_was_killed_starts_on_a_slow_machine_too():
+    """The brokers of before are fenced first, of whose partitions each takes more than a turn's share of time. Brokers
+    that registered meanwhile stayed fenced for good."""
+    clock = SlowClock()
+    world = BrokersWorld(3, clock=clock)
+    world.create_topic("t", 6, 3)
+    world.disk.kill()
+    clock.seconds = 0.001
+    again = world.restart()
+    clock.seconds = 0.0
+    assert [each.fenced for each in again.image.brokers.values()] == [False] * 3
+    assert all(state.leader > 0 for state in again.image.topics["t"].partitions)
+    # One that is stopped on such a machine is stopped cleanly.
+    clock.seconds = 0.001
+    again.stop()
+    clock.seconds = 0.0
+    last = again.restart()
+    assert [each.fenced for each in last.image.brokers.values()] == [False] * 3
+    last.stop()
 
 
 def test_replicas_lie_in_different_racks():
