@@ -23,6 +23,9 @@ VALUE_CHARACTERS = 300
 LONG_VALUE_CHARACTERS = 8000
 _LONG = ("traceback", "names")
 """Fields that no peer can fill, and that are of use only whole."""
+_BOLD, _FAINT = "1", "2"
+_COLOURS = {"debug": _FAINT, "info": "32", "warning": "1;33", "error": "1;31"}
+"""Of a level on a terminal: green, yellow, red."""
 LINES_PER_SECOND = 1000
 BOUNDED_LINES_PER_SECOND = 100
 LINES_KEPT = 1000
@@ -38,6 +41,7 @@ class Sink:
         self._lines_this_second = 0
         # The last line has no end: the system took a part of it.
         self._is_cut = False
+        self._is_coloured = False
         self.dropped = 0
 
     def line(self, level: str, name: str, event: str, fields: dict[str, object]) -> None:
@@ -60,6 +64,7 @@ class Sink:
         """Writes a line that has room, or counts it as dropped."""
         if self._write is None:
             self._write = standard_error()
+            self._is_coloured = shows_colours(2)
         self.tell_dropped()
         if not self._put(self.render(now_ms, level, name, event, fields)):
             self.dropped += 1
@@ -73,7 +78,7 @@ class Sink:
 
     def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
         """The text of one line, with its end."""
-        return render(now_ms, level, name, event, fields)
+        return render(now_ms, level, name, event, fields, is_coloured=self._is_coloured)
 
     def _put(self, text: str) -> bool:
         assert self._write is not None
@@ -143,9 +148,25 @@ def end_of_file(path: str) -> Writer:
     return Writer(path, os.O_CREAT)
 
 
-def render(now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
-    """The text of one line, with its end."""
-    return f"{timestamp(now_ms)} {level.upper()} {name} {event}{field_texts(fields)}\n"
+def shows_colours(descriptor: int) -> bool:
+    """Whether it is a terminal that shows colours, and its user has not asked for none (no-color.org)."""
+    terminal = os.environ.get("TERM", "")
+    return os.isatty(descriptor) and not os.environ.get("NO_COLOR") and terminal not in ("", "dumb")
+
+
+def render(
+    now_ms: int, level: str, name: str, event: str, fields: dict[str, object], *, is_coloured: bool = False
+) -> str:
+    """The text of one line, with its end. In colours the level and the event stand out, and the time stays behind."""
+    time, level_text = timestamp(now_ms), level.upper()
+    if is_coloured:
+        time, event = _painted(_FAINT, time), _painted(_BOLD, event)
+        level_text = _painted(_COLOURS[level], level_text)
+    return f"{time} {level_text} {name} {event}{field_texts(fields)}\n"
+
+
+def _painted(colour: str, text: str) -> str:
+    return f"\x1b[{colour}m{text}\x1b[0m"
 
 
 def field_texts(fields: dict[str, object]) -> str:

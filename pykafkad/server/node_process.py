@@ -42,15 +42,16 @@ class NodeSink(logs.Sink):
         """As objects if it `is_json`, as the lines of the parent are then."""
         super().__init__()
         self._node_id = node_id
-        self._render = logs.render
-        if is_json:
-            from pykafkad.server.json_log import rendered
-
-            self._render = rendered
+        self._is_json = is_json
 
     def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
         """The text of one line, with its end."""
-        return self._render(now_ms, level, name, event, {"node": self._node_id, **fields})
+        fields = {"node": self._node_id, **fields}
+        if not self._is_json:
+            return super().render(now_ms, level, name, event, fields)
+        from pykafkad.server.json_log import rendered
+
+        return rendered(now_ms, level, name, event, fields)
 
 
 class ParentWatch:

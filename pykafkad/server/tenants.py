@@ -20,7 +20,7 @@ from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.platform_calls import new_poller, new_waker
 from pykafkad.server import run
-from pykafkad.server.logs import Logs, Sink, render
+from pykafkad.server.logs import Logs, Sink
 from pykafkad.server.network import SystemNetwork
 from pykafkad.server.offload import Offload
 from pykafkad.server.poll_events import READ
@@ -73,7 +73,7 @@ class TenantSink(Sink):
 
     def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
         """The text of one line, with its end."""
-        return render(now_ms, level, name, event, {"tenant": self._tenant, **fields})
+        return super().render(now_ms, level, name, event, {"tenant": self._tenant, **fields})
 
 
 class _Network(SystemNetwork):

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import datetime
 import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from pykafkad.clock import ManualClock
 from pykafkad.server import logs
+
+PROJECT = Path(__file__).parents[2]
 
 
 class _Lines:
@@ -187,10 +193,6 @@ def test_timestamps_equal_datetimes(now_ms: int) -> None:
 def test_standard_error_does_not_block() -> None:
     """A pipe that nobody reads: writing fails at once instead of waiting, and the pipe's other holders stay
     blocking."""
-    import os
-    import subprocess
-    import sys
-
     code = (
         "import os; from pykafkad.server import logs; log = logs.logger('x');\n"
         "for _ in range(900): log.info('e', v='a' * 250)\n"
@@ -205,3 +207,30 @@ def test_standard_error_does_not_block() -> None:
         os.close(read)
         os.close(write)
     assert done.stdout.split() == [b"True", b"True"]
+
+
+LINE = "from pykafkad.server import logs; logs.logger('server').warning('full', used=3)"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal is made by the system's calls for it")
+@pytest.mark.parametrize(
+    ("environment", "is_coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({}, False)],
+)
+def test_a_terminal_shows_colours(environment: dict[str, str], is_coloured: bool) -> None:
+    """Unless it cannot, or its user wants none."""
+    parent, terminal = os.openpty()
+    subprocess.run([sys.executable, "-c", LINE], stderr=terminal, env=environment, cwd=PROJECT, check=True, timeout=60)
+    os.close(terminal)
+    shown = os.read(parent, 1000).decode().rstrip("\r\n")
+    os.close(parent)
+    level, event = ("\x1b[1;33mWARNING\x1b[0m", "\x1b[1mfull\x1b[0m") if is_coloured else ("WARNING", "full")
+    assert shown.endswith(f" {level} server {event} used=3")
+    assert ("\x1b" in shown) == is_coloured
+
+
+def test_a_file_gets_no_colours() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LINE], stderr=subprocess.PIPE, env={"TERM": "xterm"}, cwd=PROJECT, check=True, timeout=60
+    )
+    assert run.stderr.endswith(b" WARNING server full used=3\n")
