@@ -95,6 +95,13 @@ PLANTS = (
         ("tests/metadata/test_registrations.py",),
     ),
     Plant(
+        "a session between brokers is answered for all of its partitions",
+        "handlers/fetch.py",
+        "if partition.has_news(row) or self._full:",
+        "if True:",
+        ("tests/simulation/test_large_cluster.py",),
+    ),
+    Plant(
         "a slow disk holds the loop",
         "server/pending_partitions.py",
         "if self._now() >= deadline:\n    break",
