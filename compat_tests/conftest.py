@@ -34,6 +34,7 @@ AGAINST = {"kafka": ("kafka",), "pykafkad": ("pykafkad",), "both": ("kafka", "py
 LONGEST = (
     "test_tools.py",
     "test_scenarios.py",
+    "test_scenarios_by_release.py",
     "test_migration.py",
     "test_mixed_cluster.py",
     "test_wheel.py",
