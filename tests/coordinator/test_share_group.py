@@ -36,6 +36,7 @@ from tests.seeds import seed_of_the_code
 class Settings:
     """The settings that share groups read."""
 
+    release = None
     group_share_max_size = 4
     group_share_session_timeout_ms = 45_000
     group_share_heartbeat_interval_ms = 5_000
