@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 AT_ONCE = 256
 """Partitions that one Fetch within a session looks at in full."""
 
+SOON_MS = 50
+"""How long a Fetch waits that leaves out followers which are not in sync, and have no news."""
+
 
 def serve(
     ctx: Context,
@@ -55,7 +58,10 @@ class FollowerFetch(Fetch):
         self._all = partitions
 
     def read(self, total: int = 0) -> tuple[list[tuple[FetchPartition, messages.FetchResponse.PartitionData]], bool]:
-        """The rows of what has or may have news, and whether they suffice to answer now: those of a part of many do."""
+        """The rows of what has or may have news, and whether they suffice to answer now.
+
+        Those of a part of many do if one of the others may have news. Followers that have everything and are not in
+        sync, as while the controller does not take them for alive, are looked at in turn, but not without a pause."""
         changes = self._changes_if_quiet()
         if changes is None:
             return super().read(total)
@@ -76,22 +82,25 @@ class FollowerFetch(Fetch):
             key = (each.topic_id if session.uses_topic_ids else each.topic, each.partition)
             if session.partitions.get(key) is each:
                 session.partitions[key] = session.partitions.pop(key)
-        return rows, True
+        if not all(each.has_no_news(changes) for each in loud[AT_ONCE:]):
+            return rows, True
+        self.max_wait_ms = min(self.max_wait_ms, SOON_MS)
+        return rows, enough
 
 
 def note_quiet(ctx: Context, rows: Rows, replica_id: int) -> None:
-    """Remember which of the partitions that a follower is answered are quiet from now on."""
+    """Remember which of the partitions that a follower is answered are quiet, or have no news, from now on."""
     partitions = ctx.partitions
     for partition, row in rows:
         partition.quiet_log = None
         if row.error_code or row.records or row.diverging_epoch.epoch >= 0 or partition.topic is None:
             continue
         log = partitions.get(partition.topic, partition.partition)
-        # One that is not in sync has more to do with each fetch: it may join.
-        if log is not None and replica_id in log.replica.isr:
-            partition.quiet_follower = log.replica.follower(replica_id)
-            if partition.quiet_follower is not None:
-                partition.quiet_log, partition.quiet_changes = log, partitions.changes
+        if log is not None:
+            partition.quiet_log, partition.quiet_changes = log, partitions.changes
+            # One that is not in sync has more to do with each fetch: it may join.
+            in_sync = replica_id in log.replica.isr
+            partition.quiet_follower = log.replica.follower(replica_id) if in_sync else None
 
 
 class DelayedFollowerFetch:

@@ -57,8 +57,8 @@ class FetchPartition:
         self.partition = asked.partition
         self.high_watermark = -1
         self.log_start_offset = -1
-        # Of a follower that has everything and knows it: the log, the leader's view of the follower, and the count of
-        # changes of the metadata then (`fetch_follower.py`).
+        # Of a follower that has everything and knows it: the log, the leader's view of the follower (None while that is
+        # not in sync), and the count of changes of the metadata then (`fetch_follower.py`).
         self.quiet_log: PartitionLog | None = None
         self.quiet_follower: Any = None
         self.quiet_changes = 0
@@ -72,11 +72,10 @@ class FetchPartition:
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def is_quiet(self, changes: int, now: float) -> bool:
-        """Whether a follower still has everything of the partition, and has been told of it. If so, it says now that it
-        has."""
+    def has_no_news(self, changes: int) -> bool:
+        """Whether a follower, in sync or not, still has everything of the partition, and has been told of it."""
         log = self.quiet_log
-        if (
+        return not (
             log is None
             or self.quiet_changes != changes
             or log.closed
@@ -85,7 +84,11 @@ class FetchPartition:
             or log.high_watermark != self.high_watermark
             or log.log_start_offset != self.log_start_offset
             or log.offline is not None
-        ):
+        )
+
+    def is_quiet(self, changes: int, now: float) -> bool:
+        """Whether that is so of a follower in sync. If so, it says now that it still has everything."""
+        if self.quiet_follower is None or not self.has_no_news(changes):
             return False
         self.quiet_follower.is_still_caught_up(now)
         return True

@@ -88,6 +88,13 @@ PLANTS = (
         QUIET,
     ),
     Plant(
+        "followers that are not in sync ask without a pause",
+        "handlers/fetch_follower.py",
+        "if not all(each.has_no_news(changes) for each in loud[AT_ONCE:]):",
+        "if True:",
+        QUIET,
+    ),
+    Plant(
         "the controller decides about all partitions of a broker in one step",
         "metadata/partition_changes.py",
         "if number % _AT_ONCE == 0:\n    yield",

@@ -12,6 +12,8 @@ from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
 
 PARTITIONS = 30
+NOBODY = 99
+"""A broker that is in no ISR."""
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_one_fetch_looks_at_some_and_the_next_begins_with_the_others(counted, mo
         return answer
 
     monkeypatch.setattr(fetch_follower.FollowerFetch, "read", counted_read)
-    # These never fall quiet: they are not in sync, as the leader sees it.
+    # These always have news.
     monkeypatch.setattr(
         fetch_follower,
         "note_quiet",
@@ -98,6 +100,25 @@ def test_one_fetch_looks_at_some_and_the_next_begins_with_the_others(counted, mo
     assert clients.produce("t", b"second", PARTITIONS - 1) == (0, 1)
     world.run(2.0)
     assert world.log(2, "t", PARTITIONS - 1).high_watermark == 2
+
+
+def test_followers_that_cannot_come_in_sync_do_not_ask_without_a_pause(counted, monkeypatch):
+    """The leader has looked at all of them, and none has news: it answers as soon as one has, or a little later."""
+    world, clients, looked_at = counted
+    monkeypatch.setattr(fetch_follower, "AT_ONCE", 4)
+    monkeypatch.setattr(fetch_follower, "note_quiet", lambda ctx, rows, _: note_quiet(ctx, rows, NOBODY))
+    fetches, serve = [], fetch_follower.serve
+    monkeypatch.setattr(fetch_follower, "serve", lambda *arguments: fetches.append(world.now) or serve(*arguments))
+    world.create_topic("other", [[1, 2]])
+    world.run(1.0)
+    fetches.clear()
+    looked_at["leader"].clear()
+    world.run(2.0)
+    assert len(fetches) <= 2.0 / (fetch_follower.SOON_MS / 1000)
+    assert set(looked_at["leader"]) == set(range(PARTITIONS))
+    began = world.now
+    assert clients.produce("t", b"second", PARTITIONS - 1) == (0, 1)
+    assert world.now - began < 0.2
 
 
 def test_a_follower_that_was_idle_for_long_is_in_sync(counted):
