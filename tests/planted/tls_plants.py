@@ -14,9 +14,24 @@ LISTENER_LIMITS = ("tests/server/test_listener_limits.py",)
 RENEWAL = ("tests/server/test_tls_renewal.py",)
 OF_LISTENER = ("tests/settings/test_of_listener.py",)
 OTHER_NAMES = ("tests/server/test_tls_other_names.py",)
+PEERS = ("tests/server/test_peer_security.py",)
 COMMANDS = ("tests/cli/test_tls.py",)
 
 PLANTS = (
+    Plant(
+        "connections to other nodes go on with the live settings of before",
+        "server/tls_client.py",
+        "values = [read.value(name) for name in tls_renewal.STORES]",
+        "values = []",
+        PEERS,
+    ),
+    Plant(
+        "a key store of peers that is not fit is told of with each connection",
+        "server/tls_client.py",
+        "self._unfit = made_of\nself.context = _context(self._read)",
+        "self.context = _context(self._read)",
+        PEERS,
+    ),
     Plant(
         "a command quotes what it does not know of a client's properties",
         "cli/client_properties.py",
