@@ -209,6 +209,11 @@ class ControllerContext(NodeContext):
         return self._request.principal
 
     @property
+    def client_id(self) -> str:
+        """What the caller calls itself."""
+        return self._request.client_id
+
+    @property
     def client_host(self) -> str:
         """The caller's address, after a slash."""
         return f"/{self._request.client_address}"

@@ -26,6 +26,7 @@ from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import CreateTopics
+from pykafkad.metadata.topic_askers import asker_of
 from pykafkad.metadata.topics import CLUSTER_METADATA_TOPIC
 from pykafkad.wire import messages
 
@@ -72,6 +73,7 @@ def handle(ctx: Context, request: messages.CreateTopicsRequest) -> Generator[Non
         describable=describable,
         refused=refused,
         mutations=ctx.mutations,
+        asker=asker_of(ctx),
     )
     return ctx.controller.submit(event)
 

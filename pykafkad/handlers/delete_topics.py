@@ -19,6 +19,7 @@ from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import DeleteTopics
+from pykafkad.metadata.topic_askers import asker_of
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -57,7 +58,8 @@ def handle(ctx: Context, request: messages.DeleteTopicsRequest) -> Generator[Non
     if request.timeout_ms <= 0 and deletion.has_topics():
         return _same(request, errors.REQUEST_TIMED_OUT, None)
     topics = yield from deletion.resolve()
-    return ctx.controller.submit(DeleteTopics(ctx.token, topics, refused=deletion.refused, mutations=ctx.mutations))
+    event = DeleteTopics(ctx.token, topics, refused=deletion.refused, mutations=ctx.mutations, asker=asker_of(ctx))
+    return ctx.controller.submit(event)
 
 
 def _same(request: messages.DeleteTopicsRequest, code: int, text: str | None) -> messages.DeleteTopicsResponse:

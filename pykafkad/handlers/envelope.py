@@ -118,14 +118,24 @@ def _open(ctx: ControllerContext, request: messages.EnvelopeRequest) -> tuple[Co
     cls = messages.request_class(key)
     flexible_from = messages.flexible_from(cls)
     try:
-        *_, position = frames.read_request_header(frame, {} if flexible_from is None else {key: flexible_from})
+        *_, client_id, position = frames.read_request_header(
+            frame, {} if flexible_from is None else {key: flexible_from}
+        )
         message, _ = messages.decoder(cls, version)(frame, position)
     except (ProtocolError, StructError) as error:
         raise KafkaError(errors.UNSUPPORTED_VERSION, str(error)) from error
     token = _InnerToken(ctx.token, ctx.reply, key, version, correlation_id)
     may_ask_for_tokens = principal != ANONYMOUS and not by_token
     asked = ControllerRequest(
-        key, version, message, principal, address, ctx.listener, token, may_ask_for_tokens=may_ask_for_tokens
+        key,
+        version,
+        message,
+        principal,
+        address,
+        ctx.listener,
+        token,
+        may_ask_for_tokens=may_ask_for_tokens,
+        client_id=client_id or "",
     )
     return asked, token
 

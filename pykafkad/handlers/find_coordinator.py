@@ -80,8 +80,9 @@ def _find(ctx: Context, key_type: int, key: str) -> tuple[int, str, tuple[int, s
     topic = image.topics.get(name)
     if topic is None:
         from pykafkad.metadata.events import AutoCreateTopics
+        from pykafkad.metadata.topic_askers import asker_of
 
-        ctx.controller.submit(AutoCreateTopics([name]))
+        ctx.controller.submit(AutoCreateTopics([name], None, {name: asker_of(ctx, is_automatic=True)}))
         return errors.COORDINATOR_NOT_AVAILABLE, "", NO_NODE
     if key_type == TRANSACTION:
         ctx.producer_ids.prepare()

@@ -133,7 +133,10 @@ def _asked(
             row.topic_authorized_operations = authorized_operations(ctx, "Topic", name)
         rows.append(row)
     if missing:
-        ctx.controller.submit(AutoCreateTopics(missing, ctx.mutations))
+        from pykafkad.metadata.topic_askers import asker_of
+
+        askers = dict.fromkeys(missing, asker_of(ctx, is_automatic=True))
+        ctx.controller.submit(AutoCreateTopics(missing, ctx.mutations, askers))
     return rows
 
 

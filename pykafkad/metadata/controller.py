@@ -19,6 +19,7 @@ from pykafkad.errors import ConfigError, KafkaError
 from pykafkad.metadata import creation, events, features, record_codec, registrations
 from pykafkad.metadata.configs import OPERATION_NAMES, Alteration, minimum_for_elr
 from pykafkad.metadata.image import Image
+from pykafkad.metadata.topics import TOPICS_NAMED
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.delegation_tokens import TokensByHmac
     from pykafkad.metadata.heartbeats import Heartbeats
+    from pykafkad.metadata.topic_askers import Asker
 
     Effects = list[object]
     Steps = Generator[None, None, Effects]
@@ -184,13 +186,16 @@ class Controller:
 
     # ---- topics
 
-    def _create_topics(self, event: events.CreateTopics) -> Steps:
+    def _create_topics(self, event: events.CreateTopics, askers: dict[str, Asker] | None = None) -> Steps:
         changes = creation.Creation(self.image, self.settings, self.random, event.mutations)
         row = messages.CreateTopicsResponse.CreatableTopicResult
         try:
             rows = yield from changes.topics(event.topics, event.describable)
         except KafkaError as error:
             rows = _refuse_all(changes, event, row, error)
+        if not event.validate_only:
+            asker_of = (askers or {}).get
+            self._note_askers(rows, lambda row: asker_of(row.name, event.asker))
         return _finish_creation(changes, event, messages.CreateTopicsResponse(topics=rows + event.refused))
 
     def _auto_create_topics(self, event: events.AutoCreateTopics) -> Steps:
@@ -202,7 +207,7 @@ class Controller:
         ]
         # There is no response, so no settings need to be described.
         return self._create_topics(
-            events.CreateTopics(None, topics, describable=frozenset(), mutations=event.mutations)
+            events.CreateTopics(None, topics, describable=frozenset(), mutations=event.mutations), event.askers
         )
 
     def _delete_topics(self, event: events.DeleteTopics) -> Steps:
@@ -221,7 +226,20 @@ class Controller:
             except KafkaError as error:
                 code, text = error.code, error.text
             results.append(row(name=name, topic_id=topic_id, error_code=code, error_message=text))
+        self._note_askers(results, lambda row: event.asker)
         return _finish(event.token, records, messages.DeleteTopicsResponse(responses=results + event.refused))
+
+    def _note_askers(self, rows: list[Any], asker_of: Callable[[Any], Asker | None]) -> None:
+        """Keep who asked for the topics of the rows without an error, as far as the log names topics."""
+        image = self.image
+        named = [row for row in rows if row.error_code == errors.NONE][:TOPICS_NAMED]
+        changed = [(row.topic_id, asker_of(row)) for row in named]
+        if image.topic_askers is None and any(asker for _, asker in changed):
+            from pykafkad.metadata.topic_askers import TopicAskers
+
+            image.topic_askers = TopicAskers()
+        if image.topic_askers is not None:
+            image.topic_askers.note(changed)
 
     def _create_partitions(self, event: events.CreatePartitions) -> Steps:
         changes = creation.Creation(self.image, self.settings, self.random, event.mutations)

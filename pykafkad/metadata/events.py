@@ -2,8 +2,8 @@
 
 `token` is answered with the response; it is None when nobody waits for one (auto-creation). Handlers check the
 authorization and the form of a request first. `refused` are the rows of the response that a handler has refused; the
-controller puts them after its own. `mutations` counts the partitions that a request creates or deletes; it is None
-where no quota counts."""
+controller puts them after its own. `asker` says who asked, for the log. `mutations` counts the partitions that a
+request creates or deletes; it is None where no quota counts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from pykafkad.effects import StoredRecord
     from pykafkad.metadata.brokers import Endpoint
+    from pykafkad.metadata.topic_askers import Asker
     from pykafkad.metadata.voters import Voter
     from pykafkad.wire import messages
 
@@ -155,7 +156,7 @@ class BrokerGone(FenceBroker):
 class CreateTopics:
     """Create topics. `describable` are the names of those whose settings the caller may see, None for all."""
 
-    __slots__ = ("describable", "mutations", "refused", "token", "topics", "validate_only")
+    __slots__ = ("asker", "describable", "mutations", "refused", "token", "topics", "validate_only")
 
     def __init__(
         self,
@@ -166,10 +167,10 @@ class CreateTopics:
         describable: frozenset[str] | None = None,
         refused: list[messages.CreateTopicsResponse.CreatableTopicResult] | None = None,
         mutations: MutationQuota | None = None,
+        asker: Asker | None = None,
     ) -> None:
-        self.token = token
-        self.topics = topics
-        self.validate_only = validate_only
+        self.token, self.topics, self.validate_only = token, topics, validate_only
+        self.asker = asker
         self.describable = describable
         self.refused = refused or []
         self.mutations = mutations
@@ -179,19 +180,21 @@ class AutoCreateTopics:
     """Create topics that clients asked for and that do not exist, with the broker's default settings.
 
     Names that exist by now, invalid names, and those over the client's quota are ignored. The clients ask again.
+    `askers` has who asked for each name first, where that is known.
     """
 
-    __slots__ = ("mutations", "names")
+    __slots__ = ("askers", "mutations", "names")
 
-    def __init__(self, names: list[str], mutations: MutationQuota | None = None) -> None:
-        self.names = names
-        self.mutations = mutations
+    def __init__(
+        self, names: list[str], mutations: MutationQuota | None = None, askers: dict[str, Asker] | None = None
+    ) -> None:
+        self.names, self.mutations, self.askers = names, mutations, askers or {}
 
 
 class DeleteTopics:
     """Delete topics. `topics` maps the 16-byte id to the name in the response, which is None when it must not show."""
 
-    __slots__ = ("mutations", "refused", "token", "topics")
+    __slots__ = ("asker", "mutations", "refused", "token", "topics")
 
     def __init__(
         self,
@@ -200,11 +203,11 @@ class DeleteTopics:
         *,
         refused: list[messages.DeleteTopicsResponse.DeletableTopicResult] | None = None,
         mutations: MutationQuota | None = None,
+        asker: Asker | None = None,
     ) -> None:
-        self.token = token
-        self.topics = topics
+        self.token, self.topics = token, topics
         self.refused = refused or []
-        self.mutations = mutations
+        self.mutations, self.asker = mutations, asker
 
 
 class CreatePartitions:
@@ -221,9 +224,7 @@ class CreatePartitions:
         refused: list[messages.CreatePartitionsResponse.CreatePartitionsTopicResult] | None = None,
         mutations: MutationQuota | None = None,
     ) -> None:
-        self.token = token
-        self.topics = topics
-        self.validate_only = validate_only
+        self.token, self.topics, self.validate_only = token, topics, validate_only
         self.refused = refused or []
         self.mutations = mutations
 

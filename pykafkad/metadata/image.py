@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from pykafkad.effects import StoredRecord
+    from pykafkad.metadata.topic_askers import TopicAskers
     from pykafkad.wire import messages
 
     T = TypeVar("T")
@@ -102,6 +103,7 @@ class Image:
         "next_producer_id",
         "offset",
         "scram_credentials",
+        "topic_askers",
         "topics",
         "transaction",
         "unknown_records",
@@ -129,6 +131,8 @@ class Image:
         """How many tokens each owner has."""
         self.changed_tokens: dict[str, None] | None = None
         """The ids of those that came or went since somebody looked; None as long as nobody does."""
+        self.topic_askers: TopicAskers | None = None
+        """Who asked for the last changes of topics; None until the controller of this process knows."""
         self.unknown_records = 0
         self.kraft_version = 0
         self.voters: list[voters.Voter] = []

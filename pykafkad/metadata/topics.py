@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 MAX_NAME_LENGTH = 249
+TOPICS_NAMED = 20
+"""How many of the topics that one request creates or deletes have a line of the log each; the others are counted."""
 
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2

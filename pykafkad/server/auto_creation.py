@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.metadata.events import MutationQuota
+    from pykafkad.metadata.topic_askers import Asker
     from pykafkad.server.controller_node import ControllerNode
 
 PARTITIONS_PER_TURN = 16
@@ -29,19 +30,19 @@ class AutoCreation:
     def __init__(self, node: ControllerNode, create: Callable[[AutoCreateTopics], object]) -> None:
         self._node = node
         self._create = create
-        self._waiting: dict[str, MutationQuota | None] = {}
-        """Each with what counts its partitions for the client that asked for it first."""
+        self._waiting: dict[str, tuple[MutationQuota | None, Asker | None]] = {}
+        """Each with the client that asked for it first: what counts its partitions, and what the log says of it."""
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def ask(self, names: list[str], mutations: MutationQuota | None = None) -> None:
-        """Create these: the first of them now, unless others wait. `mutations` counts their partitions."""
+    def ask(self, event: AutoCreateTopics) -> None:
+        """Create its topics: the first of them now, unless others wait."""
         go_on = not self._waiting
-        for name in names:
+        for name in event.names:
             if len(self._waiting) >= MAX_WAITING:
                 break
-            self._waiting.setdefault(name, mutations)
+            self._waiting.setdefault(name, (event.mutations, event.askers.get(name)))
         if go_on:
             self.fired(_GO_ON)
 
@@ -50,15 +51,18 @@ class AutoCreation:
         waiting = self._waiting
         topics = max(1, PARTITIONS_PER_TURN // self._node.settings.num_partitions)
         chosen: list[str] = []
-        mutations = next(iter(waiting.values()), None)
-        for name, counted_by in waiting.items():
+        askers: dict[str, Asker] = {}
+        mutations, _ = next(iter(waiting.values()), (None, None))
+        for name, (counted_by, asker) in waiting.items():
             # One client's at a time.
             if len(chosen) >= topics or counted_by is not mutations:
                 break
             chosen.append(name)
+            if asker is not None:
+                askers[name] = asker
         for name in chosen:
             del waiting[name]
         if chosen:
-            self._create(AutoCreateTopics(chosen, mutations))
+            self._create(AutoCreateTopics(chosen, mutations, askers))
         if waiting:
             self._node.runtime.timers.set((self, _GO_ON), self._node.runtime.now)

@@ -13,6 +13,7 @@ from pykafkad.handlers.services import BrokerServices
 from pykafkad.handlers.table import BROKER_LISTENER
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_BROKER
+from pykafkad.metadata.topics import TOPICS_NAMED
 from pykafkad.server import listeners
 from pykafkad.server.broker_parts import BrokerParts
 from pykafkad.server.client_metrics import ClientMetrics
@@ -67,9 +68,6 @@ FAST_PATHS: dict[str, Callable[[Broker], ProduceFastPath | FetchFastPath | Heart
 """What serves the commonest requests of an API that `has_fast_path`."""
 
 SHARE_STATE_TOPIC = "__share_group_state"
-
-TOPICS_NAMED = 20
-"""How many of the topics that one request creates or deletes have a line of the log each; the others are counted."""
 
 _RETRIES_PER_TURN = 16
 
@@ -480,9 +478,11 @@ class Broker(BrokerParts, RuntimeNode):
         self._follow_share_groups(delta)
 
     def _tell_topics(self, delta: MetadataDelta) -> None:
+        askers = self.image.topic_askers
         for event, topics in (("topic-deleted", delta.topics_deleted), ("topic-created", delta.topics_created)):
             for topic in topics[:TOPICS_NAMED]:
-                self.logs.info("server", event, topic=topic.name, partitions=len(topic.partitions))
+                asked = {} if askers is None else askers.take(topic.id)
+                self.logs.info("server", event, topic=topic.name, partitions=len(topic.partitions), **asked)
             if len(topics) > TOPICS_NAMED:
                 self.logs.info("server", event, more=len(topics) - TOPICS_NAMED)
 

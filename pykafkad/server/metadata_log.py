@@ -218,7 +218,7 @@ class MetadataLog:
     def submit(self, event: object) -> object:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
         if type(event) is AutoCreateTopics:
-            self._auto_creation.ask(event.names, event.mutations)
+            self._auto_creation.ask(event)
             return None
         return self._take(event)
 

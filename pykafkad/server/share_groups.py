@@ -399,8 +399,10 @@ class ShareGroups:
     def create_topic(self) -> None:
         """Make the topic of the share coordinator, if it is not there."""
         from pykafkad.metadata.events import AutoCreateTopics
+        from pykafkad.metadata.topic_askers import Asker
 
-        self.broker.controller.submit(AutoCreateTopics([share_state.TOPIC]))
+        name = share_state.TOPIC
+        self.broker.controller.submit(AutoCreateTopics([name], askers={name: Asker(is_automatic=True)}))
 
     def is_known(self, key: Key) -> bool:
         """Whether the partition of a share partition exists."""

@@ -137,7 +137,8 @@ def test_the_timeline_tells_what_happened(api, broker):
         "seed": "0",
     }
     assert told["fault-fired"] == {"kind": "answer", "api": "ListGroups", "client_id": "app"}
-    assert told["topic-created"] == {"topic": "new", "partitions": "2"} and told["createTopic"]["name"] == "new"
+    assert told["topic-created"] == {"topic": "new", "partitions": "2", "client": "pykafkad.testing"}
+    assert told["createTopic"]["name"] == "new"
     numbers = [each["number"] for each in found]
     assert numbers == sorted(numbers) and numbers[0] > before
     with Stream(api, "of=timeline") as stream:

@@ -105,6 +105,7 @@ class Context:
         )
         self.node_id = NODE_ID
         self.client_id = "client"
+        self.principal = "User:ANONYMOUS"
         self.client_host = "/127.0.0.1"
         self.client_software = ("unknown", "unknown")
         self.denied: set[tuple[str, str, str]] = set()

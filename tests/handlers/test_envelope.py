@@ -101,7 +101,8 @@ def test_a_forwarded_request_is_decided_for_the_client(world, peer, authorizer, 
     answer = send(world, peer, sealed(creation("t"), version))
     (row,) = opened(answer, messages.CreateTopicsResponse, version, version >= 5).topics
     assert (row.name, row.error_code) == ("t", 0)
-    assert "t" in world.controller.image.topics
+    image = world.controller.image
+    assert image.topic_askers.take(image.topics["t"].id) == {"client": "client", "principal": "User:alice"}
     assert ("User:alice", "10.0.0.7", "Create") in authorizer.asked
     assert ("User:ANONYMOUS", "127.0.0.1", "ClusterAction") in authorizer.asked
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.server.broker import TOPICS_NAMED
+from pykafkad.metadata.topic_askers import MAX_KEPT, TEXT_CHARACTERS
+from pykafkad.metadata.topics import TOPICS_NAMED
 from pykafkad.wire import messages
 from tests.handlers.requests import fetch
 
@@ -32,10 +33,64 @@ def test_topics_are_named_when_they_come_and_go(world, lines):
     peer.ask(create("a", "b"), 5)
     peer.ask(messages.DeleteTopicsRequest(topic_names=["b"], timeout_ms=1000), 5)
     assert [line for line in lines if line[1].startswith("topic-")] == [
-        ("info", "topic-created", {"topic": "a", "partitions": 2}),
-        ("info", "topic-created", {"topic": "b", "partitions": 2}),
-        ("info", "topic-deleted", {"topic": "b", "partitions": 2}),
+        ("info", "topic-created", {"topic": "a", "partitions": 2, "client": "test"}),
+        ("info", "topic-created", {"topic": "b", "partitions": 2, "client": "test"}),
+        ("info", "topic-deleted", {"topic": "b", "partitions": 2, "client": "test"}),
     ]
+
+
+def test_who_asked_for_a_topic_is_named(world, lines, monkeypatch):
+    """The client, and who logged in, each for its own: also where others were refused before."""
+    peer = world.connect()
+    peer.ask(create("a"), 5, client_id="first")
+    monkeypatch.setattr(type(peer.connection.session), "principal", "User:alice")
+    peer.ask(create("a", "b"), 5, client_id="x" * 1000)
+    peer.ask(messages.DeleteTopicsRequest(topic_names=["a", "no"], timeout_ms=1000), 5, client_id="last")
+    assert [fields for _, event, fields in lines if event.startswith("topic-")] == [
+        {"topic": "a", "partitions": 2, "client": "first"},
+        {"topic": "b", "partitions": 2, "client": "x" * TEXT_CHARACTERS, "principal": "User:alice"},
+        {"topic": "a", "partitions": 2, "client": "last", "principal": "User:alice"},
+    ]
+
+
+def test_a_topic_that_comes_by_itself_says_so(world, lines):
+    """With the client whose request needed it first: Kafka's own topics, too."""
+    peer = world.connect()
+    names = [messages.MetadataRequest.MetadataRequestTopic(name=name) for name in ("c", "d")]
+    peer.ask(messages.MetadataRequest(topics=names, allow_auto_topic_creation=True), 12, client_id="reader")
+    peer.ask(messages.FindCoordinatorRequest(key="group"), 2, client_id="member")
+    created = {fields["topic"]: fields for _, event, fields in lines if event == "topic-created"}
+    assert {name: (fields["client"], fields["automatic"]) for name, fields in created.items()} == {
+        "c": ("reader", True),
+        "d": ("reader", True),
+        "__consumer_offsets": ("member", True),
+    }
+
+
+def test_what_only_would_be_created_names_nobody_later(world, lines):
+    """A check (`validate_only`) is no creation, and who asked is forgotten with the line that names him."""
+    peer = world.connect()
+    checked = create("a")
+    checked.validate_only = True
+    peer.ask(checked, 5)
+    peer.ask(create("b"), 5)
+    assert len(world.broker.image.topic_askers) == 0
+    assert [fields["topic"] for _, event, fields in lines if event == "topic-created"] == ["b"]
+
+
+def test_who_asked_is_kept_of_so_many_topics(world, monkeypatch):
+    """Where no line tells of them, the oldest are forgotten; a later change without an asker has none."""
+    world.broker.tells_topics = False
+    peer = world.connect()
+    for number in range(0, MAX_KEPT + 2 * TOPICS_NAMED, TOPICS_NAMED):
+        peer.ask(create(*(f"t{each}" for each in range(number, number + TOPICS_NAMED))), 5)
+    image = world.broker.image
+    assert len(image.topic_askers) == MAX_KEPT
+    assert image.topic_askers.take(image.topics["t0"].id) == {}
+    assert image.topic_askers.take(image.topics[f"t{MAX_KEPT + TOPICS_NAMED}"].id) == {"client": "test"}
+    last = image.topics[f"t{MAX_KEPT + TOPICS_NAMED + 1}"].id
+    image.topic_askers.note([(last, None)])
+    assert image.topic_askers.take(last) == {}
 
 
 def test_many_topics_are_counted(world, lines):

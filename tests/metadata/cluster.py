@@ -124,7 +124,7 @@ def facts(value: object) -> object:
         return {
             name: facts(getattr(value, name))
             for name in Image.__slots__
-            if name not in ("_shared", "before_change", "changed_tokens", "delta", "brokers_generation")
+            if name not in ("_shared", "before_change", "changed_tokens", "delta", "brokers_generation", "topic_askers")
         }
     if isinstance(value, dict):
         return {key: facts(item) for key, item in value.items()}

@@ -37,6 +37,7 @@ class FakeContext:
     mutations = None
     listener = "PLAINTEXT"
     principal = "User:ANONYMOUS"
+    client_id = "test"
     node_id = NODE_ID
     cluster_id = CLUSTER_ID
 

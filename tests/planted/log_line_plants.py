@@ -9,12 +9,34 @@ LOGS = ("tests/server/test_logs.py",)
 HOST = ("tests/server/test_coordinator_host.py",)
 
 PEERS = ("tests/server/test_peer_lines.py",)
+TOPICS = ("tests/handlers/test_log_lines.py",)
 MEMORY = ("tests/test_memory_disk.py",)
 
 SERVE = ("tests/cli/test_serve.py",)
 SETTINGS = ("tests/test_config.py",)
 
 PLANTS = (
+    Plant(
+        "who asked only for a check of a new topic is kept",
+        "metadata/controller.py",
+        "if not event.validate_only:",
+        "if True:",
+        TOPICS,
+    ),
+    Plant(
+        "who asks for topics is kept without a limit",
+        "metadata/topic_askers.py",
+        "if len(askers) >= MAX_KEPT:",
+        "if False:",
+        TOPICS,
+    ),
+    Plant(
+        "a topic that came by itself looks as one that was asked for",
+        "server/auto_creation.py",
+        "askers[name] = asker",
+        "pass",
+        TOPICS,
+    ),
     Plant(
         "the advertised listeners of the file stay beside --listen",
         "cli/serve.py",
