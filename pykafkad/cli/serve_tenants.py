@@ -16,8 +16,8 @@ from pykafkad.cli.serve_options import Options
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.server import run
-from pykafkad.server.logs import Logs, process_logs, standard_error
-from pykafkad.server.tenants import Plan, Tenants, TenantSink, check_name
+from pykafkad.server.logs import LabelledSink, Logs, process_logs, shows_colours, standard_error
+from pykafkad.server.tenants import Plan, Tenants, check_name
 from pykafkad.settings import sources
 
 TYPE_CHECKING = False
@@ -71,7 +71,8 @@ def serve(options: Options) -> int:
 
                 controls[name] = _named(name, serve_beside.Beside, each, made[name].properties)
         write, level = standard_error(), process_logs().level
-        tenants = Tenants(lambda name: Logs(level, TenantSink(name, write)), process_logs())
+        as_asked = {"is_json": options.log_format == "json", "is_coloured": shows_colours(2)}
+        tenants = Tenants(lambda name: Logs(level, LabelledSink("tenant", name, write, **as_asked)), process_logs())
         run.obey_signals(lambda: tenants)
         Disk().allow_many_files()
         for name, prepared in made.items():

@@ -34,14 +34,17 @@ LINES_KEPT = 1000
 class Sink:
     """Where lines go."""
 
-    def __init__(self, write: Callable[[bytes], int] | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, write: Callable[[bytes], int] | None = None, clock: Clock | None = None, *, is_coloured: bool = False
+    ) -> None:
+        """`write` takes the lines, in colours if `is_coloured`; without it standard error does, as suits it."""
         self._write = write
         self._clock = clock or Clock()
         self._second = 0
         self._lines_this_second = 0
         # The last line has no end: the system took a part of it.
         self._is_cut = False
-        self._is_coloured = False
+        self._is_coloured = is_coloured
         self.dropped = 0
 
     def line(self, level: str, name: str, event: str, fields: dict[str, object]) -> None:
@@ -104,6 +107,33 @@ class Sink:
         close = getattr(self._write, "close", None)
         if close is not None:
             close()
+
+
+class LabelledSink(Sink):
+    """Where the lines of one node or one tenant go: each begins with the field that names it."""
+
+    def __init__(
+        self,
+        field: str,
+        value: object,
+        write: Callable[[bytes], int] | None = None,
+        *,
+        is_json: bool = False,
+        is_coloured: bool = False,
+    ) -> None:
+        """Lines are objects if they are to be JSON (`is_json`), as the others of the process are then."""
+        super().__init__(write, is_coloured=is_coloured)
+        self._label = {field: value}
+        self._is_json = is_json
+
+    def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
+        """The text of one line, with its end."""
+        fields = {**self._label, **fields}
+        if not self._is_json:
+            return super().render(now_ms, level, name, event, fields)
+        from pykafkad.server.json_log import rendered
+
+        return rendered(now_ms, level, name, event, fields)
 
 
 class Writer:

@@ -35,25 +35,6 @@ if TYPE_CHECKING:
     from pykafkad.server.wiring import Process
 
 
-class NodeSink(logs.Sink):
-    """Where the lines of one node go: each names it."""
-
-    def __init__(self, node_id: int, is_json: bool) -> None:
-        """As objects if it `is_json`, as the lines of the parent are then."""
-        super().__init__()
-        self._node_id = node_id
-        self._is_json = is_json
-
-    def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
-        """The text of one line, with its end."""
-        fields = {"node": self._node_id, **fields}
-        if not self._is_json:
-            return super().render(now_ms, level, name, event, fields)
-        from pykafkad.server.json_log import rendered
-
-        return rendered(now_ms, level, name, event, fields)
-
-
 class ParentWatch:
     """Stops a process when its parent says so, or is gone: what `run.run` knows as the control of a process."""
 
@@ -108,7 +89,7 @@ def main() -> int:
 
     source = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115 - it is open as long as the process lives
     asked = json.loads(source.readline())
-    logs.configure(asked["level"], NodeSink(asked["node"], asked["is_json"]))
+    logs.configure(asked["level"], logs.LabelledSink("node", asked["node"], is_json=asked["is_json"]))
     settings = Settings(asked["settings"])
     try:
         return run.run(

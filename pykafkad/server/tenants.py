@@ -20,7 +20,7 @@ from pykafkad.errors import ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.platform_calls import new_poller, new_waker
 from pykafkad.server import run
-from pykafkad.server.logs import Logs, Sink
+from pykafkad.server.logs import Logs
 from pykafkad.server.network import SystemNetwork
 from pykafkad.server.offload import Offload
 from pykafkad.server.poll_events import READ
@@ -62,18 +62,6 @@ def check_name(name: str) -> str:
     if not 0 < len(name) <= NAME_CHARACTERS or not _NAME.issuperset(name):
         raise ConfigError(f"tenant {name!r}: a name has 1 to {NAME_CHARACTERS} letters, digits, '-' and '_'")
     return name
-
-
-class TenantSink(Sink):
-    """Where the lines of one tenant go: each names it. It has the share of lines that a whole process has."""
-
-    def __init__(self, tenant: str, write: Callable[[bytes], int] | None = None, clock: Clock | None = None) -> None:
-        super().__init__(write, clock)
-        self._tenant = tenant
-
-    def render(self, now_ms: int, level: str, name: str, event: str, fields: dict[str, object]) -> str:
-        """The text of one line, with its end."""
-        return super().render(now_ms, level, name, event, {"tenant": self._tenant, **fields})
 
 
 class _Network(SystemNetwork):

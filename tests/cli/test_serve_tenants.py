@@ -93,6 +93,35 @@ def test_two_clusters_with_their_own_topics_and_settings(started: list, tmp_path
     assert topics(told["tenant.acme"]) == {"orders": 3, "more": 7}
 
 
+@pytest.mark.epoll
+def test_lines_of_tenants_are_objects_as_those_of_the_process_are(started: list) -> None:
+    words = ("--memory", "16MB", "--tenant", "acme", "--tenant", "other", "--log-format", "json")
+    process, _ = tenants(started, *words)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert {line.get("tenant") for line in lines if line["event"] == "stopped"} == {"acme", "other"}
+    assert [line["event"] for line in lines if "tenant" not in line] == ["stopping"]
+
+
+@pytest.mark.epoll
+@pytest.mark.skipif(os.name != "posix", reason="a terminal is made by the system's calls for it")
+def test_a_terminal_shows_the_lines_of_tenants_in_colours() -> None:
+    parent, terminal = os.openpty()
+    words = [sys.executable, "-m", "pykafkad", "serve", "--memory", "16MB", "--tenant", "acme"]
+    environment = {**os.environ, "TERM": "xterm"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=terminal, text=True, env=environment)
+    os.close(terminal)
+    try:
+        assert process.stdout.readline()
+        assert "\x1b[1mstarted\x1b[0m tenant=acme" in os.read(parent, 10_000).decode()
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(parent)
+
+
 def _named(name: str):
     from pykafkad.wire import messages
 

@@ -6,8 +6,7 @@ import json
 
 from pykafkad.clock import ManualClock
 from pykafkad.server.json_log import JsonSink
-from pykafkad.server.logs import VALUE_CHARACTERS, Logs
-from pykafkad.server.node_process import NodeSink
+from pykafkad.server.logs import VALUE_CHARACTERS, LabelledSink, Logs
 
 
 def test_a_line_is_an_object():
@@ -33,9 +32,11 @@ def test_a_line_is_an_object():
     assert (second["level"], second["text"]) == ("warning", "x" * VALUE_CHARACTERS + "...")
 
 
-def test_the_lines_of_a_node_of_its_own_process_name_it():
+def test_the_lines_of_a_node_or_a_tenant_name_it():
     fields = {"topic": "orders"}
-    line = json.loads(NodeSink(2, is_json=True).render(0, "info", "metadata", "topic-created", fields))
+    line = json.loads(LabelledSink("node", 2, is_json=True).render(0, "info", "metadata", "topic-created", fields))
     assert (line["node"], line["event"], line["topic"]) == (2, "topic-created", "orders")
-    text = NodeSink(2, is_json=False).render(0, "info", "metadata", "topic-created", fields)
-    assert text.endswith(" INFO metadata topic-created node=2 topic=orders\n")
+    text = LabelledSink("tenant", "acme").render(0, "info", "metadata", "topic-created", fields)
+    assert text.endswith(" INFO metadata topic-created tenant=acme topic=orders\n")
+    coloured = LabelledSink("tenant", "acme", is_coloured=True).render(0, "info", "metadata", "topic-created", fields)
+    assert coloured.endswith(" \x1b[32mINFO\x1b[0m metadata \x1b[1mtopic-created\x1b[0m tenant=acme topic=orders\n")
