@@ -14,9 +14,8 @@ from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.partition_log import COORDINATOR
 from pykafkad.log.replay import batches
-from pykafkad.metadata import features, quorum as quorum_machine, record_codec, snapshots
+from pykafkad.metadata import events, features, quorum as quorum_machine, record_codec, snapshots
 from pykafkad.metadata.controller import Controller
-from pykafkad.metadata.events import AutoCreateTopics, CheckSessions
 from pykafkad.metadata.image import Image
 from pykafkad.server.auto_creation import AutoCreation
 from pykafkad.server.incremental_tasks import IncrementalTask
@@ -34,6 +33,15 @@ if TYPE_CHECKING:
     from pykafkad.metadata.voters import Voter
     from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.machine_runner import Machine
+
+
+_BROKER_LIVES = (
+    events.BrokerRegistration,
+    events.BrokerHeartbeat,
+    events.UnfenceBroker,
+    events.StopBroker,
+    events.FenceBroker,
+)
 
 
 class _LogRunner(MachineRunner):
@@ -105,7 +113,7 @@ class ControllerRunner(_LogRunner):
 
     def fired(self, _key: object) -> None:
         """The sessions of brokers are to be looked at, when the controller has done what it has."""
-        self._metadata.submit(CheckSessions(self.runtime.now))
+        self._metadata.submit(events.CheckSessions(self.runtime.now))
 
     def log_line(self, effect: effects.Tell) -> None:
         """Write a line about a broker."""
@@ -217,7 +225,7 @@ class MetadataLog:
 
     def submit(self, event: object) -> object:
         """Hand an event to the controller; its reply comes when what it changed is committed and applied here."""
-        if type(event) is AutoCreateTopics:
+        if type(event) is events.AutoCreateTopics:
             self._auto_creation.ask(event)
             return None
         return self._take(event)
@@ -257,7 +265,8 @@ class MetadataLog:
     def _hand_over(self, event: object) -> None:
         assert self.controller is not None and self._controller_runner is not None
         result = self.controller.begin(event)
-        if not isinstance(result, list) and not self._node.syncs_beside_loop:
+        is_of_life = isinstance(event, _BROKER_LIVES)
+        if is_of_life and not isinstance(result, list) and not self._node.syncs_beside_loop:
             # The node starts or stops: there are no turns yet, or no more, and what follows counts on the result.
             result = _whole(result)
         if isinstance(result, list):

@@ -251,7 +251,8 @@ def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processe
         (("--brokers", "three"), "--brokers three: must be a number"),
         (("--brokers", "0"), "--brokers 0: must be from 1 to 100"),
         (("--rack", "a"), "--rack a: there is one broker"),
-        (("--brokers", "2", "--control", "0"), "no --tenant, --control, --registry and --trace yet"),
+        (("--brokers", "2", "--tenant", "a"), "--brokers: each --tenant is a cluster of one broker"),
+        (("--brokers", "2", "--processes", "--control", "0"), "--control: it is a part of the process of the brokers"),
     ],
 )
 def test_what_brokers_cannot_be(processes: Processes, options: tuple[str, ...], problem: str) -> None:
