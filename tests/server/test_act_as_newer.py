@@ -135,3 +135,26 @@ def test_an_unknown_operation_on_a_logger_is_an_invalid_request(world: World) ->
     configs = [of.AlterableConfig(name="root", config_operation=9, value="9")]
     rows = [of.AlterConfigsResource(resource_type=8, resource_name="1", configs=configs)]
     assert name(world.connect().ask(of(resources=rows), 1).responses[0].error_code) == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "setting", "value", "code"),
+    [
+        (2, "t", "max.decompressed.message.bytes", "0", "INVALID_CONFIG"),
+        (2, "t", "max.decompressed.message.bytes", "1", "NONE"),
+        (2, "t", "remote.copy.lag.ms", "-2", "INVALID_CONFIG"),
+        (2, "t", "remote.copy.lag.bytes", "-1", "NONE"),
+        (4, "1", "log.remote.copy.lag.bytes", "-2", "INVALID_REQUEST"),
+        (32, "g", "streams.assignor.name", "other", "INVALID_CONFIG"),
+        (32, "g", "streams.assignor.name", "sticky", "NONE"),
+    ],
+)
+def test_values_of_its_own_settings_are_checked(
+    world: World, kind: int, resource: str, setting: str, value: str, code: str
+) -> None:
+    """Though they have no effect here."""
+    world.create_topic("t", 1)
+    of = messages.IncrementalAlterConfigsRequest
+    configs = [of.AlterableConfig(name=setting, value=value)]
+    rows = [of.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)]
+    assert name(world.connect().ask(of(resources=rows), 1).responses[0].error_code) == code
