@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 
 from pykafkad.cli import client
+from pykafkad.cli.choices import ChoiceParser
 from pykafkad.cli.output import add_json
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
-class _IntermixedParser(argparse.ArgumentParser):
+class _IntermixedParser(ChoiceParser):
     """The parser of one action. It accepts options between words: plain argparse rejects `create a --config x=1 b`."""
 
     _intermixing = False

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import importlib
 import os
 import sys
 
 from pykafkad import __version__
+from pykafkad.cli.choices import ChoiceParser
 from pykafkad.cli.output import Failure, print_error
 from pykafkad.errors import ConfigError
 
@@ -76,9 +76,7 @@ def overview() -> str:
 
 def _run(command: str, arguments: list[str]) -> int:
     module = importlib.import_module(COMMANDS[command])
-    parser = argparse.ArgumentParser(
-        prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + "."
-    )
+    parser = ChoiceParser(prog=f"pykafkad {command}", description=module.SUMMARY[:1].upper() + module.SUMMARY[1:] + ".")
     module.add_arguments(parser)
     program: list[str] | None = None
     if getattr(module, "HAS_PROGRAM", False):

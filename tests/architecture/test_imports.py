@@ -337,6 +337,7 @@ NOT_SERVING = {
     "pykafkad.cli.output": "the other subcommands",
     "pykafkad.cli.client": "the other subcommands",
     "pykafkad.cli.actions": "the other subcommands",
+    "pykafkad.cli.choices": "the other subcommands",
     "pykafkad.cli.certificates": "only for serve --tls",
     "pykafkad.cli.tls": "the other subcommands, where a broker encrypts",
     "pykafkad.cli.token_scram": "a subcommand with a delegation token",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -40,6 +41,43 @@ def test_a_misspelt_command_is_told_the_right_one(capsys: pytest.CaptureFixture[
     """One that is close to a command names it, without the overview."""
     assert main(["topcis", "list"]) == 2
     assert capsys.readouterr().err == "pykafkad: unknown command 'topcis'; did you mean topics?\n"
+
+
+ACTIONS = [
+    ("storage", "ifno", "info"),
+    ("cluster", "desribe", "describe"),
+    ("topics", "lst", "list"),
+    ("groups", "rest", "reset"),
+    ("transactions", "find-hangin", "find-hanging"),
+    ("acls", "remvoe", "remove"),
+    ("snapshot", "resotre", "restore"),
+]
+
+
+def test_every_command_with_actions_is_tried() -> None:
+    """None is left out of the next test."""
+    has_actions = [
+        name for name, path in commands.COMMANDS.items() if hasattr(importlib.import_module(path), "HAS_ACTIONS")
+    ]
+    assert [command for command, _, _ in ACTIONS] == has_actions
+
+
+@pytest.mark.parametrize(("command", "word", "meant"), ACTIONS)
+def test_a_misspelt_action_is_told_the_right_one(
+    command: str, word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside all of those that there are; a word that is close to none of them has only these."""
+    assert main([command, word]) == 2
+    printed = capsys.readouterr().err
+    assert f"invalid choice: '{word}' (choose from " in printed and printed.endswith(f"); did you mean {meant}?\n")
+    assert main([command, "brew"]) == 2
+    assert capsys.readouterr().err.endswith(")\n")
+
+
+def test_a_misspelt_value_of_an_option_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the option has a few."""
+    assert main(["produce", "t", "--compression", "gzp", "v"]) == 2
+    assert capsys.readouterr().err.endswith("); did you mean gzip?\n")
 
 
 @pytest.mark.parametrize("command", commands.COMMANDS)
