@@ -162,7 +162,7 @@ class BrokerLifecycle(RuntimeNode):
                 seconds=self._broker.settings.initial_broker_registration_timeout_ms / 1000,
                 remedy="look at the controllers: controller.quorum.bootstrap.servers names them",
             )
-            self._runtime.stop("no active controller has registered this broker in time")
+            self._runtime.fail("no active controller has registered this broker in time")
 
     def _send_soon(self, seconds: float) -> None:
         if self._is_in_flight:
@@ -278,7 +278,7 @@ class BrokerLifecycle(RuntimeNode):
             remedy="give each process a node.id and log.dirs of its own; two on copies of one directory lose records",
         )
         self._end()
-        self._runtime.stop(f"another process, at {peer}, is registered as broker {broker.node_id}")
+        self._runtime.fail(f"another process, at {peer}, is registered as broker {broker.node_id}")
         return True
 
     def _has_heard_at_start(self, answer: messages.BrokerHeartbeatResponse) -> None:

@@ -87,7 +87,7 @@ class BrokerProcess(Process):
         runtime = self.runtime
         while self.lifecycle.state != RUNNING:
             if runtime.stopping is not None:
-                raise ConfigError(runtime.stopping)
+                raise StartFailure(runtime.stopping)
             runtime.reactor.turn(runtime.seconds_to_next_turn(float("inf")))
 
     def _make_source(self, observer: Callable[..., Any], authorizer: Authorizer | None) -> Any:

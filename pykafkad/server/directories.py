@@ -309,7 +309,7 @@ class Directories(RuntimeNode):
         if self.online:
             self.broker.controller.submit(ChangeLogDirs(self._settings.node_id, self.ids(), None))
         else:
-            self._runtime.stop("the last directory of log.dirs failed")
+            self._runtime.fail("the last directory of log.dirs failed")
 
 
 def directory_id(directory: LogDirectory) -> bytes:

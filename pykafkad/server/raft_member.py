@@ -241,7 +241,7 @@ class RaftMember:
         assert self.shell is not None
         self.shell.failure = failure
         self._node.logs.error("metadata", "metadata-offline", reason=failure)
-        self._node.runtime.stop(f"the metadata log failed: {failure}")
+        self._node.runtime.fail(f"the metadata log failed: {failure}")
         self.stepped()
 
     def _snapshot_made(self, end_offset: int, epoch: int, begins_log: bool) -> None:

@@ -71,7 +71,7 @@ def run(
     identity: NodeIdentity | None = None,
     ready_lines: Sequence[str] = (),
 ) -> int:
-    """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. A second SIGTERM or SIGINT stops at once.
+    """Serve until SIGTERM, SIGINT or SIGHUP; the exit code, 1 if it cannot go on. A second signal stops at once.
 
     `topics` are (name, partitions) that are created if they are not there, `ca_file` is the path of what clients trust,
     `token_url` is where they get tokens, `users` (name, password, mechanism) are those who may log in, of whom those
@@ -112,7 +112,7 @@ def run(
             forget_ready(ready_file)
             if trace is not None and trace_file:
                 _write_trace(trace, trace_file)
-            return 0
+            return int(process.runtime.has_failed)
         paths = process.snapshot_paths if several else paths
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.

@@ -86,6 +86,8 @@ class Runtime:
         """How many turns have begun. A node may be asked to end one turn several times, as answers lead to requests."""
         self.stopping: str | None = None
         """Why the loop ends after this turn."""
+        self.has_failed = False
+        """Whether it ends because the nodes cannot go on, and not because somebody wants it."""
         self.reactor = reactor(self)
         self.offload = Offload(self.reactor.wake, self.unexpected)
         # Long computations have a thread of their own, so that syncs need not wait for them.
@@ -127,6 +129,12 @@ class Runtime:
         """End the loop after the current turn; safe from a signal handler."""
         self.stopping = reason
         self.reactor.wake()
+
+    def fail(self, reason: str) -> None:
+        """End the loop because the nodes cannot go on. Of a process that stops already it says no more."""
+        if self.stopping is None:
+            self.has_failed = True
+            self.stop(reason)
 
     def close(self) -> None:
         """Stop accepting, answer what can be answered, let every node write what it must, and release everything."""

@@ -281,7 +281,7 @@ PLANTS = (
     Plant(
         "a broker without directories serves on",
         "server/directories.py",
-        'self._runtime.stop("the last directory of log.dirs failed")',
+        'self._runtime.fail("the last directory of log.dirs failed")',
         "pass",
         DIRECTORIES,
     ),

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from pykafkad import errors
-from pykafkad.errors import ConfigError
+from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.metadata.features import SUPPORTED
 from pykafkad.server.metadata_source import ActiveController
 from pykafkad.server.peer import Failure, Limits, Peer
@@ -223,6 +223,7 @@ def test_a_broker_that_another_process_has_replaced_names_it_and_stops(world):
     world.network.mend("broker2", CONTROLLER)
     world.until(lambda: world.processes[2].runtime.stopping is not None)
     assert world.processes[2].runtime.stopping == "another process, at broker4:9092, is registered as broker 2"
+    assert world.processes[2].runtime.has_failed
     (line,) = told.of("broker-replaced")
     assert (line["broker"], line["peer"], line["peer_epoch"]) == (2, "broker4:9092", other.lifecycle.epoch)
     assert world.state(2) == "gone" and registered(world, 2).epoch == other.lifecycle.epoch
@@ -248,7 +249,7 @@ def test_a_broker_follows_the_active_controller(world):
     assert registered(world, 2).active
 
 
-def test_a_start_that_finds_no_controller_ends():
+def test_a_start_that_finds_no_controller_ends(monkeypatch):
     world = BrokerProcesses(brokers=())
     process = world.start(2, initial_broker_registration_timeout_ms=3000)
     process.source.move(None)
@@ -256,6 +257,11 @@ def test_a_start_that_finds_no_controller_ends():
     assert process.runtime.stopping is None
     world.advance(1.0)
     assert process.runtime.stopping == "no active controller has registered this broker in time"
+    assert process.runtime.has_failed
+    # Its settings may be right: the exit code is 1, not 2.
+    monkeypatch.setattr(type(process), "begin", lambda self, **_: None)
+    with pytest.raises(StartFailure, match="no active controller"):
+        process.start()
     world.close()
 
 

@@ -175,7 +175,7 @@ def test_the_last_directory_stops_the_broker(paths, tmp_path):
     fail_directory(world, "a")
     assert world.runtime.stopping is None
     fail_directory(world, "b")
-    assert "last directory" in world.runtime.stopping
+    assert "last directory" in world.runtime.stopping and world.runtime.has_failed
 
 
 def test_a_directory_that_cannot_be_opened_is_put_aside_at_a_start(paths, tmp_path):

@@ -135,7 +135,7 @@ def test_a_disk_that_fails_ends_the_process_and_another_leads():
     world.until(lambda: token.outcome is not None)
     process = world.processes[leader]
     assert token.outcome == "it was refused: NOT_CONTROLLER"
-    assert process.runtime.stopping.startswith("the metadata log failed: write ")
+    assert process.runtime.stopping.startswith("the metadata log failed: write ") and process.runtime.has_failed
     world.kill(leader)
     world.disks[leader].heal()
     assert world.elect() != leader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import ClassVar
 
 import pytest
 
@@ -44,6 +45,37 @@ def test_a_ready_file_of_an_earlier_broker_goes_and_that_of_a_running_one_stays(
     second.start(stale_file=str(ready))
     assert not ready.exists()
     second.runtime.close()
+
+
+class Ends:
+    """The control of a process that ends, by that method of its runtime, in its first turn."""
+
+    words: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, how):
+        self.clock = ManualClock()
+        self._how = how
+
+    def began(self, process):
+        getattr(process.runtime, self._how)("enough")
+
+
+@pytest.mark.parametrize(("how", "code"), [("stop", 0), ("fail", 1)])
+def test_a_process_that_cannot_go_on_says_so_with_its_exit_code(monkeypatch, how, code):
+    """As Kafka does: a supervisor starts it again, or tells somebody."""
+    monkeypatch.setattr(run, "obey_signals", lambda runtime: [])
+    monkeypatch.setattr(run, "_process", lambda *_: another(MemoryDisk()))
+    monkeypatch.setattr("gc.freeze", lambda: None)
+    asked = {"settings": config.Settings.from_properties({}), "data_directories": ["/data"], "topics": []}
+    assert run.run(**asked, ready_file=None, control=Ends(how)) == code
+
+
+def test_a_failure_of_a_process_that_stops_already_is_none():
+    world = World("/data", disk=MemoryDisk())
+    world.runtime.stop("a signal")
+    world.runtime.fail("the last directory of log.dirs failed")
+    assert (world.runtime.stopping, world.runtime.has_failed) == ("a signal", False)
+    world.stop()
 
 
 def test_nobody_reading_the_readiness_line_is_no_reason_not_to_serve(monkeypatch, tmp_path):
