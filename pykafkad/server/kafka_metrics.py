@@ -2,8 +2,8 @@
 
 Names are those that the JMX exporter makes of Kafka's beans in lower case; what Kafka does not have begins with
 `pykafkad_`. A row of `METRICS` is all that is known of a metric. They read what the broker counts anyway. One differs
-from Kafka's: `requests_total` is not divided by request. Of several
-brokers of one process each has samples of its own, with the label `broker`, but for what is counted of the process."""
+from Kafka's: `requests_total` is not divided by request. Of several brokers of one process each has samples of its own,
+with the label `broker`, but for what is counted of the process or the cluster."""
 
 from __future__ import annotations
 

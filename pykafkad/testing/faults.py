@@ -6,9 +6,8 @@
 
 Every method sets one fault and returns it. The filters are the same for all: `versions` (one, or the first and the
 last), `client_id`, `topic`, `partition`, `group`, `transactional_id`, `broker` (the node id of one of several).
-`times` is how often it happens (None: until it
-is released); `probability` and `seed` let some of the requests pass. A fault ends with its last time, with `release`,
-with its `with` block, and with a reset of the broker."""
+`times` is how often it happens (None: until it is released); `probability` and `seed` let some of the requests pass. A
+fault ends with its last time, with `release`, with its `with` block, and with a reset of the broker."""
 
 from __future__ import annotations
 
