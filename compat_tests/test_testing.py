@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +299,67 @@ def test_clients_go_on_after_a_reset(own: Broker) -> None:
     assert read(consumer, 1) == [b"after"]
     consumer.close()
     assert [error for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN] == []
+
+
+@pytest.mark.parametrize("way", ["reset", "rewind of a topic"])
+@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+def test_producers_go_on_within_20_ms(own: Broker, client: str, way: str) -> None:
+    """On the connections that they have, after the reset or a topic's way back: the quickest of five counts, since the
+    machine may have other work."""
+    own.produce("orders", "first")
+    own.save(f"{client} {way}".replace(" ", "-"))
+    go_back = own.reset if way == "reset" else lambda: own.rewind(f"{client} {way}".replace(" ", "-"), "orders")
+    server = own._running._process.broker.socket_server
+
+    def connections() -> set[int]:
+        return {each.id for each in server.connections()}
+
+    others = connections()
+
+    def timed(deliver: Callable[[], object]) -> float:
+        deliver()
+        own_connections, seconds = connections() - others, []
+        for _ in range(5):
+            go_back()
+            began = time.monotonic()
+            deliver()
+            seconds.append(time.monotonic() - began)
+        assert own_connections and connections() >= own_connections
+        return min(seconds)
+
+    async def timed_aiokafka() -> float:
+        async with AIOKafkaProducer(**own.client_config("aiokafka")) as producer:
+            loop = asyncio.get_running_loop()
+
+            def deliver() -> None:
+                asyncio.run_coroutine_threadsafe(producer.send_and_wait("orders", b"x"), loop).result(20)
+
+            return await asyncio.to_thread(timed, deliver)
+
+    if client == "confluent":
+        producer = Producer(own.client_config(client))
+        quickest = timed(lambda: delivered(producer, "orders", "x"))
+    elif client == "kafka-python":
+        with KafkaProducer(**own.client_config(client)) as python_producer:
+            quickest = timed(lambda: python_producer.send("orders", b"x").get(20))
+    else:
+        quickest = asyncio.run(timed_aiokafka())
+    assert quickest <= 0.02
+
+
+def test_everybody_goes_on_after_the_way_back_of_everything(own: Broker) -> None:
+    """On new connections, which each client makes when it is ready for that."""
+    own.save("everything")
+    producer = Producer(own.client_config("confluent"))
+    with KafkaProducer(**own.client_config("kafka-python")) as python_producer:
+        for _ in range(2):
+            assert delivered(producer, "orders", "a") is None
+            python_producer.send("orders", b"b").get(20)
+            own.rewind("everything")
+        assert own.records("orders") == []
+        assert delivered(producer, "orders", "c") is None
+        python_producer.send("orders", b"d").get(20)
+    assert sorted(each.value for each in own.records("orders")) == [b"c", b"d"]
 
 
 def test_ten_clients_and_a_hundred_topics_are_reset(own: Broker) -> None:

@@ -74,6 +74,35 @@ def test_a_torn_tail_is_damage_that_a_start_cuts_off(tmp_path: Path, capsys: pyt
     assert "damage" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (0, "the offsets from 5 to 72057594037927940 are missing before the batch at position {begin}"),
+        (1000, "{size} bytes from position {begin} on are no whole batch: the offsets from 5 to 5"),
+        (-1, "{size} bytes from position {begin} on are no whole batch: the offsets from 5 to 5"),
+    ],
+    ids=["offset", "record", "last"],
+)
+def test_a_flipped_byte_is_named(tmp_path: Path, capsys: pytest.CaptureFixture, at: int, told: str) -> None:
+    """By the batch that holds it, also after a clean stop: in the records, and in the offset, which no checksum covers.
+    `dump-log` names the batch of a checksum that does not match, too."""
+    fill(tmp_path / "d", stop=True)
+    log = next((tmp_path / "d" / "t-1").glob("*.log"))
+    content = bytearray(log.read_bytes())
+    size = len(content) // 10
+    begin = 5 * size
+    content[begin + at % size] ^= 1
+    log.write_bytes(content)
+    assert main(["fsck", "--json", str(tmp_path / "d")]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [row["what"] for row in rows if (row["kind"], row["path"]) == ("damage", f"t-1/{log.name}")]
+    assert found[0].startswith(told.format(begin=begin, size=size))
+    if at:
+        assert main(["dump-log", "--json", str(log)]) == 1
+        damaged = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert damaged == {"kind": "damaged", "position": begin, "reason": "the checksum does not match"}
+
+
 def test_an_unfinished_restore_is_the_only_finding(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     fill(tmp_path / "data", stop=True)
     (tmp_path / "data.snapshots").mkdir()

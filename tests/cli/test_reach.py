@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from pykafkad.__main__ import main
 from pykafkad.cli import client, reach
 from pykafkad.cli.output import Failure
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nobody reads what it was asked."""
 
 
 @contextmanager
@@ -93,6 +100,35 @@ def test_one_of_several_addresses_suffices() -> None:
         Failure, match=r"127\.0\.0\.1:\d+: connection refused; no\.invalid:1: there is no host named no"
     ):
         reach.reach(f"{unused},no.invalid:1")
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("127.0.0.1:{unused}", "connection refused"),
+        ("no.invalid:9092", "there is no host named no.invalid"),
+        ("127.0.0.1:{http}", "what answers there does not speak Kafka's protocol"),
+    ],
+    ids=["refused", "no-such-host", "http"],
+)
+def test_what_is_wrong_is_said_at_once(where: str, reason: str) -> None:
+    """Within two seconds, beside Python's own HTTP server: no client library is asked, which would retry."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        unused = taken.getsockname()[1]
+    with ThreadingHTTPServer(("127.0.0.1", 0), _QuietHandler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        address = where.format(unused=unused, http=server.server_port)
+        began = time.monotonic()
+        try:
+            with pytest.raises(Failure) as failure:
+                reach.reach(address)
+            seconds = time.monotonic() - began
+        finally:
+            server.shutdown()
+            thread.join()
+    assert str(failure.value).startswith(f"no broker answers at {address} ({reason}); start one with")
+    assert seconds < 2
 
 
 def test_the_environment_holds_the_default(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
