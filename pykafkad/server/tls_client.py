@@ -52,14 +52,18 @@ class TlsClient:
         """Peers end handshakes that take too long themselves."""
 
     def renew(self, logs: Logs) -> None:
-        """Take what is new in the settings or in the files that they name."""
+        """Take what is new in the settings or in the files that they name. A certificate is for the names of the one
+        before, as that of the listener is (`ssl.allow.dn.changes`)."""
         try:
             made_of = _made_of(self._read)
             if made_of in (self._made_of, self._unfit):
                 return
             # Until something else changes it is looked at no more.
             self._unfit = made_of
-            self.context = _context(self._read)
+            context = _context(self._read)
+            if self.context.own_certificate and context.own_certificate:
+                tls_renewal.check_names(self._read, self.context.own_certificate, context.own_certificate)
+            self.context = context
         except ConfigError as error:
             logs.error("server", "peer-certificates-not-renewed", reason=error)
         else:
@@ -141,7 +145,7 @@ def of_settings(settings: Settings, listener: str) -> TlsClient:
     return TlsClient(ListenerSettings(settings, listener))
 
 
-def _context(read: ListenerSettings) -> ssl.SSLContext:
+def _context(read: ListenerSettings) -> tls_settings.ServerContext:
     algorithm = (read.value(_ALGORITHM) or "").strip().lower()
     if algorithm not in ("", "https"):
         raise ConfigError(f"{read.name(_ALGORITHM)}: {algorithm!r} is neither https nor empty")

@@ -170,30 +170,33 @@ class _Renewable:
         context = tls_settings.context(of_listener)
         if any(values[name] is not None for name in _TRUST):
             tls_settings.check_trust(of_listener)
-        self._check_names(of_listener, context.own_certificate)
+        check_names(of_listener, self._certificate, context.own_certificate)
         return context
 
-    def _check_names(self, of_listener: ListenerSettings, certificate: str) -> None:
-        name = of_listener.name("ssl.keystore.location")
-        if of_listener.value("ssl.keystore.location") is None:
-            name = of_listener.name("ssl.keystore.certificate.chain")
-        try:
-            before, after = (PEM_cert_to_DER_cert(each) for each in (self._certificate, certificate))
-            old, new = subject(before), subject(after)
-            lost = alternative_names(before) - alternative_names(after)
-        except ValueError as error:
-            raise ConfigError(f"{name}: its certificate cannot be read: {error}") from None
-        if not of_listener.value("ssl.allow.dn.changes") and _folded(old) != _folded(new):
-            raise ConfigError(
-                f"{name}: the certificate is for {new}, and the listener serves as {old}; "
-                "ssl.allow.dn.changes=true, set at start, would allow it"
-            )
-        if lost and not of_listener.value("ssl.allow.san.changes"):
-            names = ", ".join(sorted(content.decode("ascii", "backslashreplace") for _, content in lost))
-            raise ConfigError(
-                f"{name}: the certificate lacks alternative names of the one before ({names}); "
-                "ssl.allow.san.changes=true, set at start, would allow it"
-            )
+
+def check_names(of_listener: ListenerSettings, own: str, certificate: str) -> None:
+    """Raises ConfigError, as Kafka does, unless a `certificate` is for all names of a listener's `own`, or the settings
+    allow others."""
+    name = of_listener.name("ssl.keystore.location")
+    if of_listener.value("ssl.keystore.location") is None:
+        name = of_listener.name("ssl.keystore.certificate.chain")
+    try:
+        before, after = (PEM_cert_to_DER_cert(each) for each in (own, certificate))
+        old, new = subject(before), subject(after)
+        lost = alternative_names(before) - alternative_names(after)
+    except ValueError as error:
+        raise ConfigError(f"{name}: its certificate cannot be read: {error}") from None
+    if not of_listener.value("ssl.allow.dn.changes") and _folded(old) != _folded(new):
+        raise ConfigError(
+            f"{name}: the certificate is for {new}, and the listener serves as {old}; "
+            "ssl.allow.dn.changes=true, set at start, would allow it"
+        )
+    if lost and not of_listener.value("ssl.allow.san.changes"):
+        names = ", ".join(sorted(content.decode("ascii", "backslashreplace") for _, content in lost))
+        raise ConfigError(
+            f"{name}: the certificate lacks alternative names of the one before ({names}); "
+            "ssl.allow.san.changes=true, set at start, would allow it"
+        )
 
 
 def _folded(name: str) -> str:

@@ -111,7 +111,7 @@ def _without_key(of_listener: ListenerSettings) -> ServerContext:
     return result
 
 
-def client_context(of_listener: ListenerSettings, *, checks_name: bool) -> ssl.SSLContext:
+def client_context(of_listener: ListenerSettings, *, checks_name: bool) -> ServerContext:
     """What the settings make of connections from here to such a listener of other nodes; with `checks_name` their
     certificates must be for the names of their hosts. Raises ConfigError."""
     made = ServerContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -26,10 +26,17 @@ PLANTS = (
         PEERS,
     ),
     Plant(
+        "connections to other nodes show a certificate that their listener may not have",
+        "server/tls_client.py",
+        "tls_renewal.check_names(self._read, self.context.own_certificate, context.own_certificate)",
+        "pass",
+        PEERS,
+    ),
+    Plant(
         "a key store of peers that is not fit is told of with each connection",
         "server/tls_client.py",
-        "self._unfit = made_of\nself.context = _context(self._read)",
-        "self.context = _context(self._read)",
+        "self._unfit = made_of\ncontext = _context(self._read)",
+        "context = _context(self._read)",
         PEERS,
     ),
     Plant(

@@ -136,16 +136,20 @@ def test_nodes_know_each_other(begin, protocol, mechanism, principal):
     assert authorizer.nodes == {principal}
 
 
+def of_file(path, **more):
+    """The settings of nodes that show each other the certificate of a file."""
+    made = secured("SSL", ssl_client_auth="required", **more)
+    del made["ssl.keystore.key"], made["ssl.keystore.certificate.chain"]
+    return made | {"ssl.keystore.location": str(path)}
+
+
 def test_certificates_that_are_renewed_count_from_the_next_connection(begin, tmp_path, capfd):
     """Of a file, which is looked at before each; one that is not fit is told of, and the one before stays."""
     old, new = certificates.renewed("node", hosts=HOSTS), certificates.renewed("renewed", hosts=HOSTS)
     path = tmp_path / "node.pem"
     path.write_text(old.key_pem + old.pem)
-    settings = {**secured("SSL", ssl_client_auth="required"), "ssl.keystore.location": str(path)}
-    for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain"):
-        del settings[name]
     authorizer = OnlyNodes("User:CN=node")
-    world = begin("SSL", authorizer, **settings)
+    world = begin("SSL", authorizer, **of_file(path, ssl_allow_dn_changes="true"))
     start_both(world)
     world.until_serving()
     world.create_topic(2, "t", [[2, 3]])
@@ -174,6 +178,25 @@ def test_certificates_that_are_renewed_count_from_the_next_connection(begin, tmp
     (row,) = world.connect(2).ask(produce("t", {0: batch(b"v")}), 9).responses[0].partition_responses
     assert row.error_code == 0
     world.until(lambda: replicated(world))
+
+
+def test_a_renewed_certificate_is_for_the_same_name(begin, tmp_path, capfd):
+    """As at a listener, and in Kafka: the others would not know the node any more."""
+    path = tmp_path / "node.pem"
+    write = lambda made: path.write_text(made.key_pem + made.pem)  # noqa: E731
+    write(certificates.renewed("node", hosts=HOSTS))
+    authorizer = OnlyNodes("User:CN=node")
+    world = begin("SSL", authorizer, **of_file(path))
+    start_both(world)
+    world.until_serving()
+    world.create_topic(2, "t", [[2, 3]])
+    world.advance(1.0)
+    capfd.readouterr()
+    write(certificates.renewed("other", hosts=HOSTS))
+    world.network.reset("broker3", "broker2")
+    world.advance(5.0)
+    told = [line for line in capfd.readouterr().err.splitlines() if "peer-certificates" in line]
+    assert len(told) == 1 and "the certificate is for CN=other" in told[0] and authorizer.nodes == {"User:CN=node"}
 
 
 def test_live_settings_count_from_the_next_connection(begin, capfd):
