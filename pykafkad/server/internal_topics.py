@@ -10,6 +10,7 @@ from pykafkad import errors
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.metadata.events import CreateTopics
+from pykafkad.metadata.topic_askers import Asker
 
 MISSING_INTERNAL_TOPICS = 3
 """The status code of a heartbeat's answer."""
@@ -86,7 +87,7 @@ class InternalTopics:
         if chosen:
             created = _Created(self, [topic.name for topic in chosen], seconds)
             try:
-                self._controller.submit(CreateTopics(created, chosen))
+                self._controller.submit(CreateTopics(created, chosen, asker=Asker(is_automatic=True)))
             except Exception as error:
                 self._runtime.replies.fail(created, error)
 

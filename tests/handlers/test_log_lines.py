@@ -67,6 +67,14 @@ def test_a_topic_that_comes_by_itself_says_so(world, lines):
     }
 
 
+def test_a_topic_that_the_broker_needs_has_no_client(world, lines):
+    """Nobody's request stands behind the share coordinator's topic."""
+    world.broker.share_groups.create_topic()
+    world.turn()
+    (created,) = [fields for _, event, fields in lines if event == "topic-created"]
+    assert created == {"topic": "__share_group_state", "partitions": 3, "automatic": True}
+
+
 def test_what_only_would_be_created_names_nobody_later(world, lines):
     """A check (`validate_only`) is no creation, and who asked is forgotten with the line that names him."""
     peer = world.connect()

@@ -57,6 +57,11 @@ def test_a_topic_is_asked_for_once_at_a_time(topics, controller):
     assert controller.asked()[2:] == [["a"]]
 
 
+def test_the_log_will_say_that_they_came_by_themselves(topics, controller):
+    topics.create(rows("a"), 10)
+    assert controller.events[0].asker.is_automatic
+
+
 def test_a_failure_is_remembered_for_its_time(topics, controller, runtime):
     topics.create(rows("a", "b"), 10)
     answer = messages.CreateTopicsResponse(
