@@ -46,6 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
     parser.add_argument("--only", default="", help="only bugs with this text in their name or file")
     options = parser.parse_args()
+    chosen = [bug for bug in PLANTS if options.only in bug.name or options.only in bug.file]
+    if not chosen:
+        parser.error(f"no bug has {options.only!r} in its name or file")
     missed = []
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch)
@@ -53,7 +56,6 @@ def main() -> int:
             shutil.copytree(PROJECT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "conftest.py"):
             shutil.copy(PROJECT / name, copy)
-        chosen = [bug for bug in PLANTS if options.only in bug.name or options.only in bug.file]
         failing = noticed_by(copy, sorted({path for bug in chosen for path in bug.tests}))
         if failing:
             print(f"{failing} fails without a planted bug")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import seeds
+from tests.planted.__main__ import main
 from tests.planted.plant import Plant
 from tests.planted.plants import PLANTS
 from tests.rows import in_turn
@@ -19,6 +20,14 @@ PROJECT = Path(__file__).parents[2]
 def test_there_are_enough_bugs_and_no_two_are_the_same():
     assert len({(plant.file, plant.old, plant.new) for plant in PLANTS}) == len(PLANTS) >= 140
     assert len({plant.name for plant in PLANTS}) == len(PLANTS)
+
+
+def test_a_choice_of_no_bug_is_refused(monkeypatch, capsys):
+    """It ran all tests, and said that one fails without a bug."""
+    monkeypatch.setattr("sys.argv", ["planted", "--only", "no such file"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and "no bug has 'no such file' in its name or file" in capsys.readouterr().err
 
 
 @cache
