@@ -205,11 +205,14 @@ METRICS = (
 def text(process: Process) -> str:
     """All metrics as text, for `Content-Type: text/plain; version=0.0.4`. To be called on the loop."""
     readings = [_Reading(process, each) for each in process.brokers]
+    assert process.broker is not None
+    # Where all brokers are down, the last one that served stands for them.
+    of_process = readings[:1] or [_Reading(process, process.broker)]
     several = len(process.node_ids) > 1
     lines = []
     for row in METRICS:
         lines += [f"# HELP {row.name} {row.help}", f"# TYPE {row.name} {row.kind}"]
-        for reading in readings if row.is_of_broker else readings[:1]:
+        for reading in readings if row.is_of_broker else of_process:
             found = row.read(reading)
             samples = [({}, found)] if isinstance(found, int) else found
             own = {"broker": reading.broker.node_id} if several and row.is_of_broker else {}

@@ -354,7 +354,7 @@ def _trace(process: Process, before: WireTrace | None) -> WireTrace | None:
 
     if process.broker is None:
         return None
-    trace = WireTrace(process.brokers, before)
+    trace = WireTrace(process.runtime, process.brokers, before)
     trace.start()
     return trace
 

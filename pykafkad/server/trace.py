@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Chunk, Connection
     from pykafkad.server.dispatch import ServedContext
+    from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath, FastPathsOf
 
     Serve = Callable[[Connection, memoryview, int, int], None]
@@ -157,9 +158,10 @@ class _Tap:
 class WireTrace:
     """The trace of a broker, or of several of one process. All methods are called on the loop."""
 
-    def __init__(self, brokers: Sequence[Broker], before: WireTrace | None = None) -> None:
-        """`before` is that of the brokers whose place these take: what it has recorded stays."""
-        self._runtime = brokers[0].runtime
+    def __init__(self, runtime: Runtime, brokers: Sequence[Broker], before: WireTrace | None = None) -> None:
+        """`before` is that of the brokers whose place these take: what it has recorded stays. `brokers` are those that
+        serve; there may be none at the moment."""
+        self._runtime = runtime
         self._clock = self._runtime.clock
         self._wall_ms = self._clock.now_ms() - self._clock.now() * 1000
         self._ring: deque[_Open] = deque() if before is None else before._ring

@@ -79,7 +79,8 @@ class BrokerLoop:
         if self._trace is not None:
             was_on = self._trace.is_on
             # One that somebody else has begun for this broker goes on with what there is, too.
-            self._trace = process.runtime.trace or type(self._trace)(process.brokers, self._trace)
+            runtime = process.runtime
+            self._trace = runtime.trace or type(self._trace)(runtime, process.brokers, self._trace)
             if was_on:
                 self._trace.start()
         self._listen()
@@ -309,7 +310,8 @@ class BrokerLoop:
         from pykafkad.server.trace import WireTrace
 
         if self._trace is None:
-            self._trace = self._process.runtime.trace or WireTrace(self._process.brokers)
+            runtime = self._process.runtime
+            self._trace = runtime.trace or WireTrace(runtime, self._process.brokers)
         self._trace.start()
 
     def stop_trace(self) -> None:

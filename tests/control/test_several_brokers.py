@@ -177,6 +177,24 @@ def test_a_broker_that_starts_again_is_traced_and_has_the_faults(api, broker):
             each.close()
 
 
+def test_what_is_asked_while_no_broker_serves(api, broker):
+    """A trace that begins then has what is asked later; the metrics of the process are there."""
+    broker.stop_broker(1)
+    for node_id in (2, 3):
+        broker.kill_broker(node_id)
+    with broker.trace() as trace:
+        trace.clear()
+        found = samples(api)
+        assert found["kafka_controller_kafkacontroller_globaltopiccount", None] == 1
+        assert not [name for name, labels in found if labels and "broker=" in labels]
+        for node_id in (1, 2, 3):
+            broker.start_broker(node_id)
+        for each in (every := clients(broker)):
+            each.ask("ListGroups")
+            each.close()
+        assert len(every) == 3 and [each["api"] for each in trace.requests()] == ["ListGroups"] * 3
+
+
 def test_the_clock_moves_for_all_of_them(api, broker):
     before = api.get("/clock").body["ahead_seconds"]
     assert api.post("/clock/advance", seconds=30).body["ahead_seconds"] == pytest.approx(before + 30)

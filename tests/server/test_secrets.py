@@ -75,7 +75,7 @@ class Watched:
         )
         for node in (self.world.broker, self.world.controller):
             node.logs.set_level("debug")
-        self.traced = WireTrace([self.world.broker])
+        self.traced = WireTrace(self.world.runtime, [self.world.broker])
         self.traced.start()
 
     def connect(self) -> Any:

@@ -36,7 +36,7 @@ def kept_bytes(traced):
 
 
 def traced_world(world):
-    traced = WireTrace([world.broker])
+    traced = WireTrace(world.runtime, [world.broker])
     traced.start()
     return traced
 
