@@ -247,8 +247,8 @@ class RaftController(ControllerNode):
         if named and self.node_id not in named:
             raise ConfigError(f"controller.quorum.voters: node.id {self.node_id} is a controller, and none of {named}")
         fetch_ms, wait_ms = settings.controller_quorum_fetch_timeout_ms, int(Timeouts().fetch_wait * 1000)
-        if fetch_ms <= wait_ms:
-            # Kafka waits as long, and starts as well: its log shows the elections.
+        if fetch_ms <= wait_ms and named != [self.node_id]:
+            # Kafka waits as long, and starts as well: its log shows the elections. An only voter elects itself once.
             self.logs.warning(
                 "quorum",
                 "fetch-timeout-too-short",
