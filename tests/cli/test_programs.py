@@ -46,7 +46,7 @@ def rest(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=LONG)[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGHUP])
 def test_a_signal_ends_all_processes(number: signal.Signals) -> None:
     process = started(LONG, "usual")
     process.send_signal(number)
@@ -87,6 +87,7 @@ def test_what_is_no_program() -> None:
         programs.run(["no-such-program"], os.environ)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["compare", "record"])
 def test_the_commands_end_their_program(tmp_path: Path, command: str) -> None:
     """And tell what they have found so far, or keep what they have written."""

@@ -126,7 +126,8 @@ def test_brokers_as_processes(started: Any, tmp_path: Path) -> None:
     assert len(metadata(again.addresses()[0]).topics[0].partitions) == 6
 
 
-@pytest.mark.parametrize("is_one_process", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long
+@pytest.mark.parametrize("is_one_process", [False, True])
 def test_a_start_without_the_data_of_a_broker(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """A topic that is named and was there before may have a partition that nobody leads; one that is new may not."""
     data = tmp_path / "data"
@@ -143,6 +144,7 @@ def test_a_start_without_the_data_of_a_broker(started: Any, tmp_path: Path, is_o
         assert sorted(codes["t"]) == [0, errors.LEADER_NOT_AVAILABLE] and codes["new"] == [0, 0]
 
 
+@pytest.mark.long
 def test_all_end_with_their_parent(started: Any) -> None:
     """Also when that is killed, and says nothing to anybody: the brokers leave with the help of the controllers."""
     parent = started("--brokers", "2", "--controllers", "3", "--memory", "256MB")
@@ -258,6 +260,7 @@ def log_in(address: str, ca_file: str, password: str | None) -> None:
         login.try_login(connected, address, user)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_one_process", [False, True], ids=["processes", "process"])
 def test_nodes_reach_each_other_where_everybody_logs_in(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """Brokers know each other and the topics, and clients log in at each. No listener lets a stranger in, and no secret

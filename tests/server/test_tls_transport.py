@@ -146,12 +146,12 @@ def test_what_a_slow_peer_asked_for_arrives_once_it_reads(node):
     node.listen(tls=endpoint(), send_buffer_bytes=4096)
     node.answer = lambda connection, payload: frame(payload * 50_000)
     client = Client(node).open()
-    client.put(b"".join(frame(bytes([65 + number % 26])) for number in range(200)))
+    client.put(b"".join(frame(bytes([65 + number % 26])) for number in range(100)))
     client.socket.sendall(client.outgoing.read())
     turns(node, 20)
-    client.until(lambda: len(client.received) >= 200 * 50_004)
+    client.until(lambda: len(client.received) >= 100 * 50_004)
     assert [client.received[position + 4] for position in range(0, len(client.received), 50_004)] == [
-        65 + number % 26 for number in range(200)
+        65 + number % 26 for number in range(100)
     ]
     client.close()
 

@@ -1,5 +1,7 @@
 """Many brokers with many partitions, in virtual time: what they send to each other grows as in Kafka's design."""
 
+import pytest
+
 from tests.simulation.large_cluster import figures
 
 
@@ -12,6 +14,7 @@ def check(rows, *, failover_seconds, healing_seconds):
         assert size <= 1.5 * size_bytes, (what, size, size_bytes)
 
 
+@pytest.mark.long
 def test_ten_brokers_of_a_thousand_partitions():
     """A broker's session of three seconds ends, and others lead half a second later."""
     check(figures(10, 1000), failover_seconds=4.0, healing_seconds=2.0)

@@ -94,7 +94,8 @@ def test_the_clock_moves_for_all_of_them(broker):
         broker.create_topic(f"after-{seconds}")
 
 
-@pytest.mark.parametrize("is_killed", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long
+@pytest.mark.parametrize("is_killed", [False, True])
 def test_all_start_again_at_their_addresses(broker, is_killed):
     """Also those that were killed before. No node is taken for another."""
     before = addresses(broker)
