@@ -10,7 +10,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.server.cluster_settings import SERVING
-from pykafkad.server.data_snapshots import Asking, DataSnapshots
+from pykafkad.server.data_snapshots import Carried, DataSnapshots, HandedOver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,13 +102,10 @@ class ClusterSnapshots(DataSnapshots):
             f"{name}",
         )
 
-    def hand_over(self) -> Asking | None:
-        """Taken from the broker that was asked."""
+    def hand_over(self) -> HandedOver | None:
+        """Taken from all brokers."""
         self._abandon()
-        for member in self._members():
-            if member.state == SERVING and (found := self._hand_over(member.broker)) is not None:
-                return found
-        return None
+        return self._hand_over([each.broker for each in self._members() if each.state == SERVING])
 
-    def _asked_of(self, asking: Asking) -> Broker:
-        return self._cluster.members[asking.node_id].broker
+    def _asked_of(self, carried: Carried) -> Broker:
+        return self._cluster.members[carried.node_id].broker

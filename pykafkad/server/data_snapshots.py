@@ -2,8 +2,8 @@
 everything.
 
 Everything goes back by a short stop: the loop ends cleanly, `run.py` puts the snapshot in the place of the data, and a
-new broker serves on the same ports. One topic goes back between two turns, after a sync beside the loop; who reads it
-beyond its new end is told OFFSET_OUT_OF_RANGE."""
+new broker serves on the same ports, and on the connections that the other had. One topic goes back between two turns,
+after a sync beside the loop; who reads it beyond its new end is told OFFSET_OUT_OF_RANGE."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from pykafkad.log import snapshot_store
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.metadata import record_codec
 from pykafkad.server import partitions
+from pykafkad.server.connection import OPEN
 from pykafkad.server.dispatch import ServedContext
+from pykafkad.server.transport import PlainTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pykafkad.log.snapshot_store import PreparedRewind
     from pykafkad.metadata.topics import Topic
     from pykafkad.server.broker import Broker
+    from pykafkad.server.connection import Connection
 
 
 MAX_SNAPSHOTS = 1000
@@ -42,9 +45,23 @@ _ROOM_BYTES_PER_PARTITION = 8 * 1024
 
 _STEP = "snapshot of the data"
 
-Asking = namedtuple("Asking", ("socket", "listener", "context", "outbox", "pending", "node_id"))
-Asking.__doc__ = """A request that one broker began to serve and the next one answers; `outbox` has not left before it,
-`pending` came behind it; `node_id` is that of the broker."""
+Carried = namedtuple("Carried", ("socket", "listener", "outbox", "pending", "node_id", "context"))
+Carried.__doc__ = """A connection of a broker, for the one that takes its place: `outbox` has not left yet, `pending` is
+not served; `node_id` is that of the broker; `context` that of the request which asked for all this, or None."""
+
+
+class HandedOver:
+    """The connections that go on at the brokers that take the place of others."""
+
+    __slots__ = ("connections",)
+
+    def __init__(self) -> None:
+        self.connections: list[Carried] = []
+
+    def close(self) -> None:
+        """Nobody takes the place."""
+        for each in self.connections:
+            each.socket.close()
 
 
 class DataSnapshots:
@@ -259,7 +276,8 @@ class DataSnapshots:
     def restore(self, name: str, asking: Context) -> None:
         """Begin the stop after which everything is as it was. Raises KafkaError when there is no such snapshot.
 
-        The request of `asking` is answered by the broker that serves after that, on the same connection.
+        The request of `asking` is answered by the broker that serves after that, on the same connection. Others' plain
+        connections go on there, too.
         """
         self._find(name)
         self._check_directories(name)
@@ -319,36 +337,47 @@ class DataSnapshots:
                 f"the metadata log is out of service ({log.offline}); restart the broker first",
             )
 
-    def hand_over(self) -> Asking | None:
-        """The broker stops: who asked for the way back, taken from the reactor before it closes; None if it has gone. A
-        snapshot that is not whole yet is dropped."""
+    def hand_over(self) -> HandedOver | None:
+        """The broker stops: the connections that go on at the next one, taken from the reactor before it closes; None
+        if no broker takes its place. A snapshot that is not whole yet is dropped."""
         self._abandon()
-        return self._hand_over(self._broker)
+        return self._hand_over([self._broker])
 
-    def _hand_over(self, broker: Broker) -> Asking | None:
-        context = self._asking
-        connection = None if context is None else broker.socket_server.connection(context.connection.id)
-        if connection is None:
+    def _hand_over(self, brokers: list[Broker]) -> HandedOver | None:
+        if not self.restore_to:
             return None
-        outbox, pending = list(connection.outbox), bytes(connection.pending)
-        socket = broker.socket_server.hand_over(connection)
-        return Asking(socket, connection.listener, context, outbox, pending, broker.node_id)
+        made = HandedOver()
+        for broker in brokers:
+            for connection in broker.socket_server.connections():
+                context = self._asking
+                if context is None or context.connection is not connection:
+                    context = None
+                    if not _may_go_on(broker, connection):
+                        continue
+                outbox, pending = list(connection.outbox), bytes(connection.pending)
+                socket = broker.socket_server.hand_over(connection)
+                made.connections.append(Carried(socket, connection.listener, outbox, pending, broker.node_id, context))
+        return made
 
-    def _asked_of(self, asking: Asking) -> Broker:
-        """The broker in the place of that which was asked."""
+    def _asked_of(self, carried: Carried) -> Broker:
+        """The broker in the place of that which had the connection."""
         return self._broker
 
-    def answer(self, asking: Asking) -> None:
-        """Answer who asked another broker, before this one took its place."""
-        broker = self._asked_of(asking)
-        connection = broker.socket_server.adopt(asking.socket, asking.listener)
-        if connection is not None:
-            old = asking.context
-            context = ServedContext(
-                broker.services, connection, old.route, old.version, old.correlation_id, old.client_id
-            )
-            connection.carry_on(asking.outbox, asking.pending)
-            broker.dispatcher.answer(connection, context, snapshot_actions.answer(broker.node_id, errors.NONE, None))
+    def take_over(self, handed_over: HandedOver) -> None:
+        """Go on with the connections of the broker before this one, and answer the request that asked for it."""
+        for carried in handed_over.connections:
+            broker = self._asked_of(carried)
+            connection = broker.socket_server.adopt(carried.socket, carried.listener)
+            if connection is None:
+                continue
+            connection.carry_on(carried.outbox, carried.pending)
+            if carried.context is not None:
+                old = carried.context
+                context = ServedContext(
+                    broker.services, connection, old.route, old.version, old.correlation_id, old.client_id
+                )
+                answer = snapshot_actions.answer(broker.node_id, errors.NONE, None)
+                broker.dispatcher.answer(connection, context, answer)
 
     def rewind(self, name: str, topic_name: str, token: object) -> None:
         """Begin to make one topic as it was, under its present id and settings; partitions that the snapshot lacks are
@@ -425,3 +454,25 @@ def _sync_and_prepare_mark(disk: Disk, epochs: list[tuple[str, int]], name: str)
 def _sync_names(directories: list[LogDirectory]) -> None:
     for directory in dict.fromkeys(directories):
         directory.disk.sync_directory(directory.path)
+
+
+def _may_go_on(broker: Broker, connection: Connection) -> bool:
+    """Whether another broker may go on with a connection: one without TLS and login, which know more than their socket,
+    with nothing half served. A Fetch that waits is answered with what there is, and who waits for a group is to ask for
+    its coordinator again."""
+    if connection.session.login is not None or type(connection.transport) is not PlainTransport:
+        return False
+    delayed = connection.delayed
+    if delayed is not None and delayed.operation.ends_early:
+        broker.purgatory.end_early(delayed, broker.runtime.now)
+    context = connection.in_service
+    if context is not None and context.route.row.waits_for_others:
+        broker.dispatcher.finish_with_error(context, errors.NOT_COORDINATOR)
+    return (
+        connection.state == OPEN
+        and not connection.held
+        and connection.large is None
+        and connection.in_service is None
+        and not connection.peer.startswith("local:")
+        and not any(hasattr(chunk, "chunk_size") for chunk in connection.outbox)
+    )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykafkad.config import Settings
-    from pykafkad.server.data_snapshots import Asking
+    from pykafkad.server.data_snapshots import HandedOver
     from pykafkad.server.listeners import Listener
     from pykafkad.server.node_links import NodeIdentity
     from pykafkad.server.start_acls import Creation
@@ -106,7 +106,7 @@ def run(
         words |= control.words
     tell_ready(_addresses(process), ready_file, words, ready_lines)
     while True:
-        asking = _serve(process)
+        handed_over = _serve(process)
         snapshot = (snapshots := process.used_snapshots) and snapshots.restore_to
         if not snapshot or signals:
             forget_ready(ready_file)
@@ -122,8 +122,8 @@ def run(
         if control is not None:
             control.began(process)
         log_lines.info("snapshot-restored", name=snapshot)
-        if asking is not None and process.broker is not None:
-            process.open_data_snapshots().answer(asking)
+        if handed_over is not None and process.broker is not None:
+            process.open_data_snapshots().take_over(handed_over)
 
 
 def obey_signals(runtime: Callable[[], Stoppable], end_at_once: Callable[[int], object] = os._exit) -> list[int]:
@@ -307,17 +307,17 @@ def remove_leftovers(process: Process) -> None:
             process.open_data_snapshots().remove(found)
 
 
-def _serve(process: Process) -> Asking | None:
-    """Serve until a stop; who asked for it by a request that the next node answers, if anybody did."""
+def _serve(process: Process) -> HandedOver | None:
+    """Serve until a stop; the connections that go on at the node that takes the place of this one, if one does."""
     process.runtime.run()
     snapshots = process.used_snapshots
-    asking = None if snapshots is None else snapshots.hand_over()
+    handed_over = None if snapshots is None else snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)
     process.runtime.close()
     if process.audit is not None:
         process.audit.close()
     log_lines.info("stopped", **process.runtime.metrics.as_dict())
-    return asking
+    return handed_over
 
 
 def new_disk(settings: Settings, clock: Clock) -> Disk:

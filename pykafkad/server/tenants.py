@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pykafkad.config import Settings
     from pykafkad.disk import Disk
     from pykafkad.platform_calls import Poller
-    from pykafkad.server.data_snapshots import Asking
+    from pykafkad.server.data_snapshots import HandedOver
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.start_acls import Creation
 
@@ -176,7 +176,7 @@ class Tenant:
         """It has stopped itself: end, and if it goes back to a snapshot, serve again. Whether it serves. On any thread,
         as above."""
         snapshots = None if self.process.broker is None else self.process.broker.used_snapshots
-        asking: Asking | None = None if snapshots is None else snapshots.hand_over()
+        handed_over: HandedOver | None = None if snapshots is None else snapshots.hand_over()
         self.end()
         name = None if snapshots is None else snapshots.restore_to
         if not name:
@@ -184,8 +184,8 @@ class Tenant:
         snapshot_store.begin_restore(self._plan.disk, self._paths, name)
         self._start(())
         self.logs.info("server", "snapshot-restored", name=name)
-        if asking is not None and self.process.broker is not None:
-            self.process.broker.data_snapshots.answer(asking)
+        if handed_over is not None and self.process.broker is not None:
+            self.process.broker.data_snapshots.take_over(handed_over)
         return True
 
     def drop(self) -> None:

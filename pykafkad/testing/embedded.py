@@ -121,18 +121,20 @@ class EmbeddedBroker(BrokerLoop):
                     return
                 snapshots, paths = self._process.used_snapshots, self._snapshot_paths()
                 name = None if snapshots is None else snapshots.restore_to
-                asking = None if snapshots is None else snapshots.hand_over()
+                handed_over = None if snapshots is None else snapshots.hand_over()
                 self._process.runtime.close()
                 self._close_audit()
                 if not name or self._is_ending:
+                    if handed_over is not None:
+                        handed_over.close()
                     return
                 snapshot_store.begin_restore(self._disk, paths, name)
                 snapshot_store.finish_restore(self._disk, paths)
                 self._begin(self._where_it_was)
                 left = snapshot_store.leftovers(self._disk, paths)
                 self._process.open_data_snapshots().remove(left)
-                if asking is not None:
-                    self._process.open_data_snapshots().answer(asking)
+                if handed_over is not None:
+                    self._process.open_data_snapshots().take_over(handed_over)
         except BaseException:
             self._failure = f":\n{traceback.format_exc()}"
         finally:

@@ -152,4 +152,18 @@ PLANTS = (
         "if True:",
         WAITS,
     ),
+    Plant(
+        "a Fetch that waits ends its connection at the way back to a snapshot",
+        "server/data_snapshots.py",
+        "broker.purgatory.end_early(delayed, broker.runtime.now)",
+        "pass",
+        ("tests/testing/test_broker.py",),
+    ),
+    Plant(
+        "what a peer has said of a request is lost at the way back to a snapshot",
+        "server/data_snapshots.py",
+        "connection.carry_on(carried.outbox, carried.pending)",
+        'connection.carry_on(carried.outbox, b"")',
+        ("tests/testing/test_broker.py",),
+    ),
 )

@@ -444,8 +444,10 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     handed = []
     world.broker.socket_server.hand_over = lambda connection: handed.append(connection) or "socket"
     runtime.run = lambda: None
-    asking = process._serve(world.process)
-    assert handed == [peer.connection] and asking.socket == "socket"
+    handed_over = process._serve(world.process)
+    (asking,) = [each for each in handed_over.connections if each.context is not None]
+    assert peer.connection in handed and asking.socket == "socket" and asking.context.connection is peer.connection
+    handed_over.connections = [asking]
     from pykafkad.log import snapshot_store
 
     snapshot_store.begin_restore(runtime.disk, [world.path], "one")
@@ -454,7 +456,7 @@ def test_everything_goes_back_with_a_stop_and_the_next_node_answers(world, monke
     new.expected.append((messages.IncrementalAlterConfigsResponse, 1, True))
     with monkeypatch.context() as patched:
         patched.setattr(again.broker.socket_server, "adopt", lambda socket, listener: new.connection)
-        again.broker.data_snapshots.answer(asking)
+        again.broker.data_snapshots.take_over(handed_over)
     again.turn()
     assert [(row.error_code, row.resource_name) for row in new.answers[0].responses] == [(0, "1")]
     assert numbers(again) == list(range(10))

@@ -7,15 +7,18 @@ import os
 import socket
 import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.testing import Broker, BrokerEnded, KafkaMixin, NewRecord, Refused, Topic, operations
 from pykafkad.testing.client_configs import CLIENTS
 from pykafkad.testing.failure_report import MOST
 from pykafkad.testing.partitioner import partition_of
-from pykafkad.testing.wire_client import VERSIONS
+from pykafkad.testing.waits import until
+from pykafkad.testing.wire_client import VERSIONS, WireClient
 from pykafkad.wire import messages
 
 
@@ -245,6 +248,44 @@ def test_a_saved_state_comes_back(broker):
         assert own.groups() == [] and own.is_running
         with pytest.raises(Refused, match="there is no snapshot other; there are: prepared"):
             own.rewind("other")
+
+
+def test_connections_go_on_after_the_way_back_of_everything():
+    """Those that are idle, have said half of a request, or wait in a Fetch or for a group, which are answered."""
+    request = messages.JoinGroupRequest
+    protocol = request.JoinGroupRequestProtocol(name="range", metadata=b"")
+    joining = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer"}
+    joining |= {"group_id": "g", "member_id": "", "protocols": [protocol]}
+    topic = messages.FetchRequest.FetchTopic
+    fetching = [topic(topic="orders", partitions=[messages.FetchRequest.FetchPartition(partition=0, fetch_offset=1)])]
+    with Broker(topics=["orders"], settings={"group.initial.rebalance.delay.ms": "60000"}) as own:
+        own.produce("orders", "a")
+        own.commit("readers", {("orders", 0): 1})
+        own.save("prepared")
+        host, port = own.bootstrap.split(":")
+        idle, waiting, other = (WireClient(host, int(port)) for _ in range(3))
+        clients = idle, waiting, other
+        for client in clients:
+            client.ask("ListGroups")
+        sockets = [client._socket for client in clients]
+        with ThreadPoolExecutor(2) as pool, socket.create_connection((host, int(port))) as half:
+            half.sendall(b"\0\0\0\x0a\0\x12\0\0")
+            fetched = pool.submit(waiting.ask, "Fetch", topics=fetching, max_wait_ms=20_000, min_bytes=1)
+            joined = pool.submit(other._ask, "JoinGroup", 2, joining)
+            server = own._running._process.broker.socket_server
+            until(
+                lambda: [each for each in server.connections() if each.in_service], lambda seen: len(seen) == 2, "2", 30
+            )
+            own.rewind("prepared")
+            assert fetched.result(10).responses[0].partitions[0].high_watermark == 1
+            assert joined.result(10).error_code == errors.NOT_COORDINATOR
+            half.sendall(b"\0\0\0\7\xff\xff")
+            assert half.recv(10)[4:10] == b"\0\0\0\7\0\0"
+        own.produce("orders", "b")
+        assert [client.ask("ListGroups").error_code for client in clients] == [0, 0, 0]
+        assert [client._socket for client in clients] == sockets
+        for client in clients:
+            client.close()
 
 
 def test_calls_wait_for_the_way_back_to_a_saved_state(monkeypatch):
