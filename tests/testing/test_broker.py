@@ -268,7 +268,7 @@ def test_connections_go_on_after_the_way_back_of_everything():
         for client in clients:
             client.ask("ListGroups")
         sockets = [client._socket for client in clients]
-        with ThreadPoolExecutor(2) as pool, socket.create_connection((host, int(port))) as half:
+        with ThreadPoolExecutor(2) as pool, socket.create_connection((host, int(port)), 10) as half:
             half.sendall(b"\0\0\0\x0a\0\x12\0\0")
             fetched = pool.submit(waiting.ask, "Fetch", topics=fetching, max_wait_ms=20_000, min_bytes=1)
             joined = pool.submit(other._ask, "JoinGroup", 2, joining)
