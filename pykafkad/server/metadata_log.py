@@ -25,7 +25,7 @@ from pykafkad.wire.batch import build_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
     from pykafkad.effects import StoredRecord
     from pykafkad.log.partition_log import PartitionLog
@@ -264,11 +264,9 @@ class MetadataLog:
 
     def _hand_over(self, event: object) -> None:
         assert self.controller is not None and self._controller_runner is not None
-        result = self.controller.begin(event)
-        is_of_life = isinstance(event, _BROKER_LIVES)
-        if is_of_life and not isinstance(result, list) and not self._node.syncs_beside_loop:
-            # The node starts or stops: there are no turns yet, or no more, and what follows counts on the result.
-            result = _whole(result)
+        # While the node starts or stops there are no turns yet, or no more, and what follows counts on the result.
+        is_at_once = isinstance(event, _BROKER_LIVES) and not self._node.syncs_beside_loop
+        result = self.controller.step(event, 0.0, 0) if is_at_once else self.controller.begin(event)
         if isinstance(result, list):
             self._controller_runner.perform(result, self._done)
         else:
@@ -432,13 +430,3 @@ def level_of(image: Image, records: list[StoredRecord]) -> int:
 
 def _data_records(content: bytes) -> list[StoredRecord]:
     return [record for record in snapshots.read(content) if not record_codec.is_control(record)]
-
-
-def _whole(steps: Generator[None, None, list[object]]) -> list[object]:
-    """What the steps come to, all of them taken now."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            wanted: list[object] = stop.value
-            return wanted
