@@ -193,6 +193,7 @@ class Client:
         self.stream.close()
 
 
+@pytest.mark.long
 def test_users_log_in_to_a_process_and_nothing_shows_their_passwords(tmp_path: Path) -> None:
     """By each mechanism, and again after a restart with another password; the log at its most detailed, the answers and
     the files hold no password."""

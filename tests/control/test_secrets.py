@@ -173,6 +173,7 @@ def commands(broker: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> d
     return said
 
 
+@pytest.mark.long
 def test_no_secret_is_shown_to_anybody(
     broker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,

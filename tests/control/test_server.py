@@ -316,6 +316,7 @@ def test_an_answer_that_is_under_way_arrives_before_the_end(monkeypatch):
     assert head.startswith(b"HTTP/1.0 200") and len(json.loads(body)["records"]) == 3000
 
 
+@pytest.mark.long
 def test_a_client_that_does_not_read_delays_no_end(monkeypatch):
     """Neither one whose answer fits into the server's buffers, nor one whose answer keeps a thread."""
     monkeypatch.setattr(http_server, "STOP_SECONDS", 120.0)

@@ -245,7 +245,9 @@ SECURED = ["--user", "alice:secret:PLAIN", "--acl", "alice read topic orders"]
 
 
 @pytest.mark.parametrize(
-    "options", [[], SECURED, ["--controllers", "3"]], ids=["plain", "secured", "three-controllers"]
+    "options",
+    [[], pytest.param(SECURED, marks=pytest.mark.long), pytest.param(["--controllers", "3"], marks=pytest.mark.long)],
+    ids=["plain", "secured", "three-controllers"],
 )
 def test_served_brokers_have_it_too(tmp_path, options):
     """With a trace that is written at the end, and what the readiness line says; --user and --acl do not stand in the

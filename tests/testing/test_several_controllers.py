@@ -25,6 +25,7 @@ def broker(request):
             assert broker._running._process.runtime.metrics.unexpected_errors == 0
 
 
+@pytest.mark.long
 def test_another_controller_takes_over(broker):
     """At once after a stop, and after the time of a fetch when one was killed; what is asked meanwhile is done."""
     first = broker.active_controller
