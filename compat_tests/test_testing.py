@@ -274,13 +274,15 @@ def test_resets_beside_busy_clients_break_nothing(own: Broker) -> None:
     threads += [threading.Thread(target=consume, args=(protocol,)) for protocol in ("classic", "consumer")]
     for thread in threads:
         thread.start()
-    for _ in range(20):
-        time.sleep(0.05)
-        own.reset()
-    ended.set()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    try:
+        for _ in range(20):
+            time.sleep(0.05)
+            own.reset()
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
     own.reset()
     assert delivered(Producer(own.client_config("confluent")), "orders", "fresh") is None
     assert [each.value for each in own.records("orders")] == [b"fresh"]

@@ -213,8 +213,7 @@ class Broker(Operations):
         """Start one of several `controllers` again, with its data. Raises RuntimeError if it is not down."""
         self._running.start_controller(node_id)
 
-    def _seed(self) -> None:
-        super()._seed()
+    def _fill(self) -> None:
         for topic, written in self._records.items():
             records.write(self._asked, topic, written, self.clock.ahead_seconds)
         for group, offsets in self._group_offsets.items():

@@ -17,6 +17,8 @@ from pykafkad.server.broker import Broker
 from pykafkad.server.fault_injection import FaultInjection
 from pykafkad.server.injected_fault import Fault
 from pykafkad.server.wiring import Process
+from pykafkad.testing import topics as new_topics
+from pykafkad.wire import messages
 
 if TYPE_CHECKING:
     from pykafkad.server.controller_node import ControllerNode
@@ -138,9 +140,11 @@ class BrokerLoop:
         if not done.wait(CALL_SECONDS):
             raise BrokerEnded(f"the broker on {self.bootstrap} did not answer for {CALL_SECONDS:g} s")
 
-    def reset(self) -> None:
+    def reset(self, topics: dict[str, tuple[int, dict[str, str]]]) -> None:
         """Forget topics with their records, groups, transactions and dynamic settings, and release all faults.
-        Connections stay, and what waits is answered as when topics are deleted and coordinators move."""
+        Connections stay, and what waits is answered as when topics are deleted and coordinators move. `topics` (see
+        `testing.topics.wanted`) are created before any client can ask for one of them. Raises Refused for one that
+        could not be created."""
         tokens: list[Token] = []
 
         def submit(event: Any) -> None:
@@ -151,9 +155,9 @@ class BrokerLoop:
             image = self._deciding_controller().image
             if self._faults is not None:
                 self._faults.clear()
-            topics: dict[bytes, str | None] = {topic.id: topic.name for topic in image.topics.values()}
-            if topics:
-                submit(events.DeleteTopics(Token(), topics))
+            known: dict[bytes, str | None] = {topic.id: topic.name for topic in image.topics.values()}
+            if known:
+                submit(events.DeleteTopics(Token(), known))
             changes: list[tuple[int, str, Any]] = [
                 (kind, name, self._first_settings.get((kind, name), {}))
                 for (kind, name), values in image.all_configs().items()
@@ -161,6 +165,8 @@ class BrokerLoop:
             ]
             if changes:
                 submit(events.AlterConfigs(Token(), changes, incremental=False))
+            if topics:
+                submit(events.CreateTopics(Token(), new_topics.rows(topics)))
 
         self.call(forget)
         self._known_faults.clear()
@@ -420,7 +426,10 @@ class Token:
         self.done.set()
 
     def check(self) -> None:
-        """Raises BrokerEnded for an error."""
+        """Raises BrokerEnded for an error, and Refused for a topic that could not be created."""
+        if isinstance(self.message, messages.CreateTopicsResponse):
+            new_topics.check_created(self.message)
+            return
         for row in self.message.responses:
             if row.error_code:
                 raise BrokerEnded(f"reset: {errors.name(row.error_code)}: {row.error_message}")

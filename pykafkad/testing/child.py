@@ -117,9 +117,9 @@ class ChildBroker:
         # The others have the next ones.
         return connected_to(self.control, node_id - self._options.broker_settings().node_id)
 
-    def reset(self) -> None:
+    def reset(self, topics: dict[str, tuple[int, dict[str, str]]]) -> None:
         """See `EmbeddedBroker.reset`."""
-        self._ask("reset", {})
+        self._ask("reset", {"topics": topics})
 
     def restart(self, is_killed: bool = False) -> None:
         """See `EmbeddedBroker.restart`. With its data in a directory a killed one is a killed process: its clock

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
         def wait_until_known(self) -> None: ...
 
-        def reset(self) -> None: ...
+        def reset(self, topics: dict[str, tuple[int, dict[str, str]]]) -> None: ...
 
         def metrics(self) -> str: ...
 
@@ -123,13 +123,17 @@ class Operations:
     def reset(self) -> None:
         """Go back to the topics, records and offsets of the constructor: other topics, groups, transactions, dynamic
         settings and faults are gone. Clients stay connected."""
-        self._running.reset()
+        self._running.reset(topics.wanted(self._topics))
         self.faults.every.clear()
-        self._seed()
+        self._fill()
 
     def _seed(self) -> None:
-        if self._topics:
-            topics.create_topics(self._asked, self._topics)
+        """What the constructor asks for, in a broker that has nothing."""
+        topics.create_topics(self._asked, self._topics)
+        self._fill()
+
+    def _fill(self) -> None:
+        """What the topics have at the start."""
 
     def save(self, name: str) -> None:
         """Save the state of everything under a name, for `rewind`."""

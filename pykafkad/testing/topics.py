@@ -39,25 +39,40 @@ class Topic:
         self.settings = settings or {}
 
 
+def wanted(topics: Mapping[str, Topic | None]) -> dict[str, tuple[int, dict[str, str]]]:
+    """Their numbers of partitions and settings, as JSON can carry them; None: with the broker's number of partitions
+    (-1)."""
+    return {
+        name: (-1, {}) if topic is None else (topic.partitions, {k: _text(v) for k, v in topic.settings.items()})
+        for name, topic in topics.items()
+    }
+
+
+def rows(topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> list[messages.CreateTopicsRequest.CreatableTopic]:
+    """What CreateTopics asks for them."""
+    request = messages.CreateTopicsRequest
+    return [
+        request.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=-1,
+            configs=[request.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+        )
+        for name, (partitions, settings) in topics.items()
+    ]
+
+
 def create_topics(client: WireClient, topics: Mapping[str, Topic | None], *, may_exist: bool = False) -> None:
     """Create topics, and return when they can be used; None: with the broker's number of partitions. Raises Refused
     for the first that could not be created."""
-    if not topics:
-        return
-    request = messages.CreateTopicsRequest
-    rows = [
-        request.CreatableTopic(
-            name=name,
-            num_partitions=-1 if topic is None else topic.partitions,
-            replication_factor=-1,
-            configs=[
-                request.CreatableTopicConfig(name=key, value=_text(value))
-                for key, value in (() if topic is None else topic.settings.items())
-            ],
-        )
-        for name, topic in topics.items()
-    ]
-    for row in client.ask("CreateTopics", topics=rows, timeout_ms=TIMEOUT_MS).topics:
+    if topics:
+        created = client.ask("CreateTopics", topics=rows(wanted(topics)), timeout_ms=TIMEOUT_MS)
+        check_created(created, may_exist=may_exist)
+
+
+def check_created(created: messages.CreateTopicsResponse, *, may_exist: bool = False) -> None:
+    """Raises Refused for the first that could not be created."""
+    for row in created.topics:
         if row.error_code and not (may_exist and row.error_code == errors.TOPIC_ALREADY_EXISTS):
             raise Refused(f"topic {row.name}", row.error_code, row.error_message)
 

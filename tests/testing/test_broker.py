@@ -13,6 +13,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
+from pykafkad.metadata import events
 from pykafkad.testing import Broker, BrokerEnded, KafkaMixin, NewRecord, Refused, Topic, operations
 from pykafkad.testing.client_configs import CLIENTS
 from pykafkad.testing.failure_report import MOST
@@ -90,6 +91,24 @@ def test_reset_goes_back_to_the_start_with_connections_open(broker):
         connected.setblocking(False)
         with pytest.raises(BlockingIOError):
             connected.recv(1)
+
+
+def test_no_client_comes_first_to_a_topic_at_a_reset(broker, monkeypatch):
+    """One whose request makes topics with the broker's number of partitions asks for it all the time."""
+    running = broker._running
+    call = running.call
+
+    def call_and_ask(job):
+        def both():
+            result = job()
+            running._process.controller.submit(events.AutoCreateTopics(["orders"]))
+            return result
+
+        return call(both)
+
+    monkeypatch.setattr(running, "call", call_and_ask)
+    broker.reset()
+    assert broker.topics() == {"orders": 3}
 
 
 def test_dynamic_settings_go_back_at_a_reset(broker):
