@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pykafkad import __version__
-from pykafkad.server.trace import Exchange
+from pykafkad.server.exchanges import Exchange
 
 FORMAT = 1
 SUFFIX = ".recording"

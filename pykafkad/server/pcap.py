@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pykafkad.server.trace import Exchange
+    from pykafkad.server.exchanges import Exchange
 
 KAFKA_PORT = 9092
 SEGMENT_BYTES = 60_000

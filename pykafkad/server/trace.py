@@ -8,13 +8,15 @@ the ring (`trace_secrets.py`); `trace_formats.py` and `pcap.py` show what is in 
 
 from __future__ import annotations
 
-from collections import deque, namedtuple
+from collections import deque
+from functools import partial
 from itertools import islice
 from struct import Struct
 
-from pykafkad.errors import ProtocolError, StorageFailure
+from pykafkad.errors import StorageFailure
 from pykafkad.handlers import table
 from pykafkad.server import trace_secrets
+from pykafkad.server.exchanges import Exchange, OpenExchange, as_exchange, kept_bytes
 from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID
 from pykafkad.server.node_names import names_of_node
 from pykafkad.wire import frames, messages
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pykafkad.server.broker import Broker
     from pykafkad.server.connection import Chunk, Connection
     from pykafkad.server.dispatch import ServedContext
+    from pykafkad.server.exchanges import Short
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import FastPath, FastPathsOf
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 EXCHANGES = 10_000
 RING_BYTES = 16 * 1024 * 1024
-"""The most that is kept: of exchanges, and of their bytes. The oldest ones go first."""
+"""The most that is kept: of exchanges, and of their bytes. The oldest ones go first, a hundredth of them at a time."""
 FRAME_BYTES = 32 * 1024
 """The most that is kept of one request or answer."""
 
@@ -50,66 +53,10 @@ def _as_client_id(name: str) -> bytes:
 
 
 _EXEMPT = _as_client_id(EXEMPT_CLIENT_ID)
+_EXEMPT_LENGTH = len(EXEMPT_CLIENT_ID)
 _CLIENT_ID_POSITION = 8
 _BUFFERS = (bytes, bytearray)
 """What an answer is that lies in memory whole."""
-
-Exchange = namedtuple(
-    "Exchange",
-    (
-        "connection_id",
-        "peer",
-        "local_address",
-        "time_ms",
-        "duration_ms",
-        "key",
-        "version",
-        "correlation_id",
-        "client_id",
-        "request",
-        "request_bytes",
-        "answer",
-        "answer_bytes",
-    ),
-)
-Exchange.__doc__ = """A request and its answer, or None where there was none yet. `request` and `answer` are frames
-without their size, as far as they are kept; `request_bytes` and `answer_bytes` say how long they were, without secrets.
-`time_ms` is the wall clock's at the request, with its fractions. `client_id` is empty where the frame tells it."""
-
-
-class _Open:
-    """An exchange that is being recorded."""
-
-    __slots__ = (
-        "answer",
-        "answer_bytes",
-        "began",
-        "client_id",
-        "connection_id",
-        "ended",
-        "head",
-        "local_address",
-        "peer",
-        "request",
-        "request_bytes",
-    )
-
-    def __init__(self, connection: Connection, began: float, head: tuple[int, int, int], request_bytes: int) -> None:
-        self.connection_id = connection.id
-        self.peer = connection.peer
-        self.local_address = connection.local_address
-        self.began = began
-        self.ended: float | None = None
-        self.head = head
-        self.client_id = ""
-        self.request = b""
-        self.request_bytes = request_bytes
-        self.answer: bytes | None = None
-        self.answer_bytes = 0
-
-    @property
-    def kept_bytes(self) -> int:
-        return len(self.request) + len(self.answer or b"")
 
 
 class _Tap:
@@ -164,12 +111,12 @@ class WireTrace:
         self._runtime = runtime
         self._clock = self._runtime.clock
         self._wall_ms = self._clock.now_ms() - self._clock.now() * 1000
-        self._ring: deque[_Open] = deque() if before is None else before._ring
-        self._ring_bytes = sum(each.kept_bytes for each in self._ring)
+        self._ring: deque[OpenExchange | Short] = deque() if before is None else before._ring
+        self._ring_bytes = sum(map(kept_bytes, self._ring))
         self.first: int = 1 if before is None else before.first
         """The number of the oldest exchange that is kept: they are counted from 1 on."""
         # By a connection's id: the exchange of its request in service.
-        self._in_service: dict[int, _Open] = {}
+        self._in_service: dict[int, OpenExchange] = {}
         self.is_on = False
         self._is_serving = False
         self._taps: list[_Tap] = []
@@ -178,8 +125,8 @@ class WireTrace:
         self.follow(brokers)
         self._flexible = frames.flexible_versions()
         self._max_versions = {row.key: row.max_version for row in table.ROWS if row.max_version is not None}
-        self.frame_bytes: int | None = None if before is None else before.frame_bytes
-        """The most that is kept of one request or answer; None: `FRAME_BYTES`."""
+        self.frame_bytes: int = FRAME_BYTES if before is None else before.frame_bytes
+        """The most that is kept of one request or answer."""
         self.dropped = 0
         """How many exchanges the ring has lost to newer ones."""
 
@@ -250,7 +197,8 @@ class WireTrace:
         Most frames are short and answered in one buffer: those are recorded in few steps, as every step counts where
         a request takes some microseconds."""
         key = word >> 16
-        has_secrets = key in trace_secrets.KEYS
+        if key in trace_secrets.KEYS:
+            return partial(self._serve_fast, fast_path)
         ring, now = self._ring, self._clock.now
 
         def serve(
@@ -258,32 +206,31 @@ class WireTrace:
         ) -> bool:
             size_bytes = end - start
             # Where the dispatcher asks a fast path, the request is recorded already.
-            if (
-                self._is_serving
-                or self._left_out
-                or has_secrets
-                or not 10 <= size_bytes <= (self.frame_bytes or FRAME_BYTES)
-            ):
+            if self._is_serving or self._left_out or not 10 <= size_bytes <= self.frame_bytes:
                 return self._serve_fast(fast_path, connection, view, start, end, version, correlation_id)
-            request = bytes(view[start:end])
-            if request.startswith(_EXEMPT, _CLIENT_ID_POSITION):
+            request = view[start:end].tobytes()
+            # Most client ids have another length.
+            if request[9] == _EXEMPT_LENGTH and request.startswith(_EXEMPT, _CLIENT_ID_POSITION):
                 return fast_path(connection, view, start, end, version, correlation_id)
-            exchange = _Open(connection, now(), (key, version, correlation_id), size_bytes)
-            before = len(connection.outbox)
+            outbox = connection.outbox
+            before = len(outbox)
+            began = now()
             if not fast_path(connection, view, start, end, version, correlation_id):
                 return False
-            exchange.request = request
             outbox = connection.outbox
             answer: Any = outbox[before] if len(outbox) == before + 1 else None
-            if type(answer) not in _BUFFERS or len(answer) - 4 > (self.frame_bytes or FRAME_BYTES):
+            if type(answer) not in _BUFFERS or len(answer) - 4 > self.frame_bytes:
+                exchange = OpenExchange(connection, began, (key, version, correlation_id), size_bytes)
+                exchange.request = request
                 self._keep(exchange)
                 self._end(exchange, outbox[before:])
                 return True
-            exchange.ended = now()
-            exchange.answer = bytes(answer[4:])
-            exchange.answer_bytes = answer_bytes = len(answer) - 4
-            ring.append(exchange)
-            self._ring_bytes += size_bytes + answer_bytes
+            # A buffer may change, as when a write fails (`rewritten`).
+            kept = answer if type(answer) is bytes else bytes(answer)
+            who = connection.id, connection.peer, connection.local_address
+            short = *who, began, now(), key, version, correlation_id, request, kept
+            ring.append(short)
+            self._ring_bytes += size_bytes + len(kept) - 4
             if self._ring_bytes > RING_BYTES or len(ring) > EXCHANGES:
                 self._make_room()
             return True
@@ -314,7 +261,7 @@ class WireTrace:
             self._end(exchange, connection.outbox[before:])
         return True
 
-    def _begin(self, connection: Connection, view: memoryview, start: int, end: int) -> _Open | None:
+    def _begin(self, connection: Connection, view: memoryview, start: int, end: int) -> OpenExchange | None:
         """The record of a request, but for the test's own and for what is no request. It is not in the ring yet."""
         name = start + _CLIENT_ID_POSITION
         if end - name < 2 or view[name : name + len(_EXEMPT)] == _EXEMPT:
@@ -328,11 +275,11 @@ class WireTrace:
         key, version, _ = head
         if not version <= self._max_versions.get(key, -1):
             return None
-        exchange = _Open(connection, self._clock.now(), head, end - start)
+        exchange = OpenExchange(connection, self._clock.now(), head, end - start)
         if key in trace_secrets.KEYS:
             self._keep_request(exchange, bytes(view[start:end]))
         else:
-            exchange.request = bytes(view[start : min(end, start + (self.frame_bytes or FRAME_BYTES))])
+            exchange.request = bytes(view[start : min(end, start + self.frame_bytes)])
         return exchange
 
     def answered(self, connection: Connection, context: ServedContext, chunks: list[Chunk]) -> None:
@@ -349,9 +296,9 @@ class WireTrace:
             self._keep(exchange)
         self._end(exchange, chunks)
 
-    def _of_context(self, connection: Connection, context: ServedContext) -> _Open:
+    def _of_context(self, connection: Connection, context: ServedContext) -> OpenExchange:
         key, version = context.route.row.key, context.version
-        exchange = _Open(connection, self._clock.now(), (key, version, context.correlation_id), 0)
+        exchange = OpenExchange(connection, self._clock.now(), (key, version, context.correlation_id), 0)
         exchange.client_id = context.client_id
         if context.request is not None:
             tagged = version >= self._flexible.get(key, 32767)
@@ -364,19 +311,19 @@ class WireTrace:
             self._keep_request(exchange, b"".join(chunks)[4:])
         return exchange
 
-    def _keep_request(self, exchange: _Open, whole: bytes) -> None:
+    def _keep_request(self, exchange: OpenExchange, whole: bytes) -> None:
         key, version, _ = exchange.head
         if key in trace_secrets.KEYS:
             whole = trace_secrets.without(whole, key, version, False, self._flexible)
         exchange.request_bytes = len(whole)
-        exchange.request = whole[: self.frame_bytes or FRAME_BYTES]
+        exchange.request = whole[: self.frame_bytes]
 
-    def _end(self, exchange: _Open, chunks: list[Chunk]) -> None:
+    def _end(self, exchange: OpenExchange, chunks: list[Chunk]) -> None:
         exchange.ended = self._clock.now()
         key, version, _ = exchange.head
         # Secrets are found in a whole answer only.
         may_have_secrets = key in trace_secrets.KEYS
-        most = self.frame_bytes or FRAME_BYTES
+        most = self.frame_bytes
         whole, size = _start_of(chunks, None if may_have_secrets else most + 4)
         answer = whole[4:]
         exchange.answer_bytes = size - 4
@@ -392,50 +339,55 @@ class WireTrace:
         """An answer that was told of already is replaced before it leaves: what it promised has failed."""
         (correlation_id,) = _CORRELATION_ID.unpack_from(answer, 4)
         which = (connection.id, connection.peer, correlation_id)
-        for exchange in reversed(self._ring):
-            if (exchange.connection_id, exchange.peer, exchange.head[2]) == which and exchange.answer is not None:
-                self._ring_bytes -= len(exchange.answer)
-                self._end(exchange, [answer])
+        for back, kept in enumerate(reversed(self._ring), 1):
+            shown = as_exchange(kept, self._wall_ms)
+            if (shown.connection_id, shown.peer, shown.correlation_id) == which and shown.answer is not None:
+                self._ring_bytes -= len(shown.answer)
+                self._end(self._opened(connection, back), [answer])
                 break
 
-    def _keep(self, exchange: _Open) -> None:
+    def _opened(self, connection: Connection, back: int) -> OpenExchange:
+        """The exchange at that place from the end of the ring, from now on as one that can be changed."""
+        kept = self._ring[-back]
+        if not isinstance(kept, tuple):
+            return kept
+        exchange = OpenExchange(connection, kept[3], kept[5:8], len(kept[8]))
+        exchange.request = kept[8]
+        self._ring[-back] = exchange
+        return exchange
+
+    def _keep(self, exchange: OpenExchange) -> None:
         self._ring.append(exchange)
         self._ring_bytes += len(exchange.request)
         if len(self._ring) > EXCHANGES or self._ring_bytes > RING_BYTES:
             self._make_room()
 
     def _make_room(self) -> None:
+        """Forget the oldest, some more than need be, so that this is seldom called."""
         ring = self._ring
-        while len(ring) > EXCHANGES or (self._ring_bytes > RING_BYTES and len(ring) > 1):
+        before = left = len(ring)
+        ring_bytes = self._ring_bytes
+        most, most_bytes = EXCHANGES - EXCHANGES // 100, RING_BYTES - RING_BYTES // 100
+        while left > most or (ring_bytes > most_bytes and left > 1):
             gone = ring.popleft()
-            self.first += 1
-            self._ring_bytes -= gone.kept_bytes
+            left -= 1
+            if isinstance(gone, tuple):
+                ring_bytes -= len(gone[8]) + len(gone[9]) - 4
+                continue
+            ring_bytes -= kept_bytes(gone)
             # An answer that comes late for it is not counted.
             if gone.answer is None and self._in_service.get(gone.connection_id) is gone:
                 del self._in_service[gone.connection_id]
-            self.dropped += 1
+        self.first += before - left
+        self.dropped += before - left
+        self._ring_bytes = ring_bytes
 
     # --- what was recorded --------------------------------------------------------------------------------------------
 
     def exchanges(self, limit: int | None = None, after: int = 0) -> list[Exchange]:
         """What the ring holds, oldest first; with a limit the last ones, and those alone whose number is larger."""
         older = max(0, after + 1 - self.first, 0 if limit is None else len(self._ring) - limit)
-        return [
-            Exchange(
-                each.connection_id,
-                each.peer,
-                each.local_address,
-                self._wall_ms + each.began * 1000,
-                None if each.ended is None else (each.ended - each.began) * 1000,
-                *each.head,
-                each.client_id,
-                each.request,
-                each.request_bytes,
-                each.answer,
-                each.answer_bytes,
-            )
-            for each in islice(self._ring, older, None)
-        ]
+        return [as_exchange(each, self._wall_ms) for each in islice(self._ring, older, None)]
 
     @property
     def size(self) -> int:
@@ -471,25 +423,3 @@ def _start_of(chunks: list[Chunk], limit: int | None) -> tuple[bytes, int]:
         except StorageFailure:
             limit = 0
     return b"".join(parts), size
-
-
-def read_frame(exchange: Exchange, flexible: dict[int, int]) -> tuple[str, object | None, object | None]:
-    """The client id, and the messages of request and answer; None for what is not there, not whole or not readable."""
-    key, version = exchange.key, exchange.version
-    client_id, request, answer = exchange.client_id, None, None
-    try:
-        view = memoryview(exchange.request)
-        *_, client_id, position = frames.read_request_header(view, flexible)
-        if len(view) == exchange.request_bytes:
-            request = messages.decoder(messages.request_class(key), version)(view, position)[0]
-    except (ProtocolError, ValueError):
-        pass
-    try:
-        if exchange.answer is not None and len(exchange.answer) == exchange.answer_bytes:
-            view = memoryview(exchange.answer)
-            tagged = frames.response_is_tagged(key, version, flexible)
-            position = frames.read_response_header(view, tagged)[1]
-            answer = messages.decoder(messages.response_class(key), version)(view, position)[0]
-    except (ProtocolError, ValueError):
-        pass
-    return client_id, request, answer

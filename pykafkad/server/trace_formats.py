@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pykafkad import errors, uuids
 from pykafkad.handlers import table
+from pykafkad.server.exchanges import read_frame
 from pykafkad.server.logs import timestamp
-from pykafkad.server.trace import read_frame
 from pykafkad.wire import frames
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from pykafkad.server.trace import Exchange
+    from pykafkad.server.exchanges import Exchange
 
 MOST_ITEMS = 100
 """So many items of one list are shown, and how many more there are."""

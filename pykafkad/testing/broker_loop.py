@@ -22,9 +22,10 @@ from pykafkad.wire import messages
 
 if TYPE_CHECKING:
     from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.exchanges import Exchange
     from pykafkad.server.quorum_cluster import QuorumCluster
     from pykafkad.server.timeline import Timeline
-    from pykafkad.server.trace import Exchange, WireTrace
+    from pykafkad.server.trace import WireTrace
 
 Result = TypeVar("Result")
 

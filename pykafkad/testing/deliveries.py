@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.server.trace import Exchange, read_frame
+from pykafkad.server.exchanges import Exchange, read_frame
 from pykafkad.testing.records import Record, answered_batches
 from pykafkad.wire import frames
 from pykafkad.wire.batch import BatchHeader, validate

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
-from pykafkad.server.trace import Exchange, read_frame
+from pykafkad.server.exchanges import Exchange, read_frame
 from pykafkad.testing import lint_upgrades
 from pykafkad.wire import frames
 from pykafkad.wire.batch import parse_header

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.server import trace_formats
-from pykafkad.server.trace import Exchange
+from pykafkad.server.exchanges import Exchange
 from pykafkad.wire import frames
 
 if TYPE_CHECKING:

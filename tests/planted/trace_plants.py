@@ -77,21 +77,21 @@ PLANTS = (
     Plant(
         "the ring of a trace has no limit of exchanges",
         "server/trace.py",
-        "len(ring) > EXCHANGES or ",
+        "left > most or ",
         "",
         TRACES,
     ),
     Plant(
         "the ring of a trace has no limit of bytes",
         "server/trace.py",
-        "(self._ring_bytes > RING_BYTES and len(ring) > 1)",
+        "(ring_bytes > most_bytes and left > 1)",
         "False",
         TRACES,
     ),
     Plant(
         "fast paths are not traced",
         "server/trace.py",
-        "ring.append(exchange)",
+        "ring.append(short)",
         "",
         TRACES,
     ),
@@ -168,7 +168,7 @@ PLANTS = (
     Plant(
         "of a request with secrets everything is kept",
         "server/trace.py",
-        "exchange.request = whole[: self.frame_bytes or FRAME_BYTES]",
+        "exchange.request = whole[: self.frame_bytes]",
         "exchange.request = whole",
         TRACE,
     ),

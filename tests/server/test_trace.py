@@ -10,10 +10,11 @@ import pytest
 
 from pykafkad import config
 from pykafkad.server import pcap, trace, trace_formats, trace_secrets
+from pykafkad.server.exchanges import Exchange, kept_bytes as ring_bytes
 from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID, FaultInjection
 from pykafkad.server.injected_fault import Fault
 from pykafkad.server.session import EXPIRED
-from pykafkad.server.trace import Exchange, WireTrace
+from pykafkad.server.trace import WireTrace
 from pykafkad.settings.rows import BROKER, ROWS
 from pykafkad.wire import frames, messages
 from tests.handlers.requests import batch, fetch, produce
@@ -283,7 +284,7 @@ def test_the_answer_of_a_write_that_fails_is_the_one_that_left(partitions, codes
     answer = peer.ask(produce("t", {each: batch(b"b") for each in partitions}), 9)
     assert trace_formats.error_names(answer) == codes
     assert [row["errors"] for row in rows_of(traced)] == [[], codes]
-    assert traced._ring_bytes == sum(each.kept_bytes for each in traced._ring)
+    assert traced._ring_bytes == sum(map(ring_bytes, traced._ring))
 
 
 def test_a_silent_connection_stays_silent_under_a_trace():

@@ -299,7 +299,7 @@ def test_a_trace_that_is_not_whole_is_refused(broker, clients, traced, monkeypat
         producer.send(b"a" * 40_000, topic="one")
         consumer.fetch(1, topic="one")
         all_hold(broker, "one")
-    broker._running._trace.frame_bytes = None
+    broker._running._trace.frame_bytes = trace.FRAME_BYTES
     monkeypatch.setattr(trace, "EXCHANGES", 1)
     broker.trace().clear()
     for _ in range(3):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pykafkad.server import trace
+from pykafkad.server.exchanges import kept_bytes
 from pykafkad.server.trace import WireTrace
 from pykafkad.server.trace_formats import MOST_ITEMS, error_names
 from pykafkad.testing import Broker
@@ -188,12 +189,12 @@ def test_the_ring_has_limits(broker, client, traced, monkeypatch):
     produce(client, [0, 1, 2])
     produce(client, [0, 1, 2])
     assert len(traced.requests()) == 1
-    assert kept._ring_bytes == sum(each.kept_bytes for each in kept._ring)
+    assert kept._ring_bytes == sum(map(kept_bytes, kept._ring))
     assert kept.dropped == 9
 
 
 def test_of_a_large_frame_its_beginning_is_kept(broker, client, traced, monkeypatch):
-    monkeypatch.setattr(trace, "FRAME_BYTES", 60)
+    monkeypatch.setattr(broker._running._trace, "frame_bytes", 60)
     produce(client, [0, 1, 2])
     fetch(client)
     first, second = traced.requests()
