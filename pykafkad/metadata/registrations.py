@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.events import Activate, RegisterBroker
     from pykafkad.metadata.image import Image
 
-RECORDS_AT_ONCE = 1000
+RECORDS_AT_ONCE = 500
 """Records of one append of a change of all partitions."""
 
 
