@@ -55,6 +55,7 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
         except Exception as error:
             error.add_note(f"while scenario {name} ran against {broker}")
             raise
+    assert transcripts[0], "nothing of what is answered is compared"
     lines = []
     there: set[Difference] = set()
     for (label, expected), (other_label, answered) in zip(*transcripts, strict=False):

@@ -78,6 +78,10 @@ class Beside:
             exchange.close()
         return Played(_without_ours(normalised(exchange)), is_not_offered, ended)
 
+    def lacks(self, not_offered: str) -> bool:
+        """Whether the release has no version at all of the API of a `NotOffered`."""
+        return not self._offered.get(not_offered.partition(" ")[0], "another end")
+
     def learn_versions(self, kafka: ProcessBroker) -> None:
         """Ask the release's own broker once which versions of which APIs it answers."""
         if not self._offered:
@@ -120,7 +124,7 @@ def test_scenario(beside: Beside, name: str) -> None:
     ending = releases.ending(beside.release, name)
     lines = []
     if theirs.ended:
-        if ending is None and not (theirs.is_not_offered and theirs.steps):
+        if ending is None and not theirs.is_not_offered:
             lines.append(f"no row says why Kafka's run ends after {len(theirs.steps)} steps: {theirs.ended}")
         # Ours may go on where Kafka's has ended.
         ours = Played(ours.steps[: len(theirs.steps)], *(theirs[1:] if not theirs.is_not_offered else ours[1:]))
@@ -128,6 +132,8 @@ def test_scenario(beside: Beside, name: str) -> None:
         lines.append(f"the scenario no longer ends as this row says: {ending}")
     if theirs[1:] != ours[1:]:
         lines.append(f"the ends differ: kafka {theirs.ended!r}, pykafkad {ours.ended!r}")
+    if not theirs.steps and ending is None and not beside.lacks(theirs.ended):
+        lines.append("nothing of what Kafka answers is compared")
     there = set()
     for label, path, left, right in differing(theirs.steps, ours.steps):
         rows = releases.allowing(beside.release, name, label, path)

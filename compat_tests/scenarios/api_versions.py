@@ -120,6 +120,7 @@ def null_client_id(broker: Exchange) -> None:
         connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
         connection.expect("ApiVersions", version, 9)
         answer = connection.receive()
+        broker.record(f"ApiVersions v{version}", of_promised(answer), version)
         assert answer.error_code == 0
 
 
@@ -133,7 +134,7 @@ def unknown_tags(broker: Exchange) -> None:
     frame = struct.pack(">hhih", 18, 3, 11, 1) + b"c" + tags + body[:-1] + tags
     connection.socket.sendall(struct.pack(">i", len(frame)) + frame)
     connection.expect("ApiVersions", 3, 11)
-    of_promised(connection.receive())
+    broker.record("ApiVersions v3", of_promised(connection.receive()), 3)
     name = broker.topic()
     topic = bytes((len(name) + 1,)) + name.encode() + tags
     frame = struct.pack(">hhih", 3, 9, 12, 1) + b"c" + tags + b"\2" + topic + b"\0\0\0" + tags

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compat_tests.scenarios.exchange import Exchange, part, versions
+from compat_tests.scenarios.produce import batch_of_now
 from compat_tests.scenarios.registry import configured_scenario, scenario
 
 
@@ -192,6 +193,8 @@ def recreated(broker: Exchange) -> None:
     """A topic with the name of a deleted one is a new topic with another id and an empty log."""
     name = broker.topic("same")
     first = broker.topic_id(name)
+    broker.produce(name, 0, batch_of_now())
+    ends(broker, name, "of the first")
     broker.quietly("DeleteTopics", 4, topic_names=[name], timeout_ms=10_000)
     broker.until(
         lambda: broker.quietly(
@@ -203,4 +206,15 @@ def recreated(broker: Exchange) -> None:
         lambda answer: answer.topics[0].error_code == 3,
     )
     broker.topic("same")
+    ends(broker, name, "of the second")
+    asked = part("Metadata", "MetadataRequestTopic", name=name)
+    broker.ask("Metadata", 11, topics=[asked], allow_auto_topic_creation=False)
     assert broker.topic_id(name) != first
+
+
+def ends(broker: Exchange, name: str, note: str) -> None:
+    """Record where the log of a topic begins and ends."""
+    rows = [part("ListOffsets", "ListOffsetsPartition", partition_index=0, timestamp=each) for each in (-2, -1)]
+    for row in rows:
+        topic = part("ListOffsets", "ListOffsetsTopic", name=name, partitions=[row])
+        broker.ask("ListOffsets", 5, note=f"{note} {row.timestamp}", replica_id=-1, topics=[topic])
