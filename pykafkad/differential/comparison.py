@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from pykafkad import errors
 from pykafkad.clock import Clock
-from pykafkad.differential import group_members, values
+from pykafkad.differential import group_members, share_groups, values
 from pykafkad.differential.group_members import GroupMembers
-from pykafkad.errors import KafkaError, ProtocolError
+from pykafkad.differential.share_groups import ShareGroups
+from pykafkad.errors import ProtocolError
 from pykafkad.handlers import table
 from pykafkad.wire import frames, messages
-from pykafkad.wire.batch import parse_header
-from pykafkad.wire.records import iterate_records
 
 NOW_TOLERANCE_MS = 3_600_000
 _EARLIEST_NOW_MS = 1_500_000_000_000
@@ -96,7 +95,9 @@ class Comparison:
 
     def __init__(self, now: Callable[[], float] | None = None) -> None:
         """`now` counts seconds."""
-        self._members = GroupMembers(now or Clock().now)
+        now = now or Clock().now
+        self._members = GroupMembers(now)
+        self._shares = ShareGroups(now, lambda topic_id: str(self._topic(topic_id, True)), self._first_id)
         # By kind: ids of the first broker, with those of the second, and the other way round.
         self._second: dict[tuple[str | None, object], object] = {}
         self._first: dict[tuple[str | None, object], object] = {}
@@ -106,6 +107,35 @@ class Comparison:
         self._is_part = False
 
     # --- answers ------------------------------------------------------------------------------------------------------
+
+    def behind(self, request: bytes, first: bytes | None, second: bytes | None) -> bytes | None:
+        """Before answers to a member of a share group are compared: the request by which the second broker is asked for
+        records that it has not given and the first one has; None if there are none."""
+        key, version = _key_and_version(request)
+        if key not in share_groups.KEYS or first is None or second is None:
+            return None
+        asked = self.asked(request)
+        try:
+            left, right = (self.decoded(key, version, each) for each in (first, second))
+        except (ProtocolError, ValueError):
+            return None
+        return None if asked is None else self._for_second(request, self._shares.heard(key, asked, left, right))
+
+    def still_behind(self, request: bytes, more: bytes | None) -> bytes | None:
+        """The same, after the answer to such a request."""
+        key, version = _key_and_version(request)
+        try:
+            answer = self.decoded(key, version, more or b"")
+        except (ProtocolError, ValueError):
+            return None
+        return self._for_second(request, self._shares.heard_more(self.asked(request), answer))
+
+    def _for_second(self, request: bytes, asked: Any) -> bytes | None:
+        if asked is None:
+            return None
+        version = _key_and_version(request)[1]
+        values.replace(asked, messages.schema(type(asked)).root, version, self._twin)
+        return self._with_head_of(request, asked, version)
 
     def compare(self, request: bytes, first: bytes | None, second: bytes | None) -> list[Place]:
         """Where the answers to a request differ; None is a connection that was closed. All are frames without their
@@ -126,14 +156,19 @@ class Comparison:
         asked = self.asked(request)
         self._is_part = key == _FETCH and getattr(asked, "session_epoch", 0) > 0
         places = list(self._struct(left, right, messages.schema(type(left)).root, version, ""))
+        if key in share_groups.KEYS:
+            places += self._share_rows(left, right, version)
+            places += [Place(*each) for each in self._shares.places(asked)]
         if key in group_members.HEARTBEATS:
             places += [Place(*each) for each in self._members.heard(key, asked, left, right, self._topic)]
         return places
 
+    def _first_id(self, topic_id: bytes) -> bytes:
+        twin = self._first.get(("uuid", topic_id))
+        return twin if isinstance(twin, bytes) else topic_id
+
     def _topic(self, topic_id: bytes, is_first: bool) -> object:
-        if not is_first:
-            twin = self._first.get(("uuid", topic_id))
-            topic_id = twin if isinstance(twin, bytes) else topic_id
+        topic_id = topic_id if is_first else self._first_id(topic_id)
         return self._topics.get(topic_id) or values.shown(topic_id)
 
     def head(self, request: bytes) -> tuple[str, str, int]:
@@ -172,6 +207,9 @@ class Comparison:
         """Whether the second broker has refused what the first one has served, as it is not ready yet: a coordinator
         loads, a topic has no leader so far. It has done nothing, and may be asked again."""
         key, version = _key_and_version(request)
+        if key in share_groups.KEYS:
+            # A session takes each of its requests once.
+            return False
         codes = [self._codes(key, version, each) for each in (first, second)]
         if not codes[1] & _NOT_YET or codes[1] & codes[0] & _NOT_YET:
             return False
@@ -187,6 +225,8 @@ class Comparison:
         """Whether a coordinator of the first broker loads, which the second one has ready: the first may be asked
         again, so that both have served the request as often."""
         key, version = _key_and_version(request)
+        if key in share_groups.KEYS:
+            return False
         codes = [self._codes(key, version, each) for each in (first, second)]
         return second is not None and bool(codes[0] & _LOADING) and not codes[1] & _LOADING
 
@@ -206,6 +246,8 @@ class Comparison:
                 continue
             if self._key in group_members.HEARTBEATS and field.name in group_members.TOLD:
                 # At one heartbeat or at a later one.
+                continue
+            if field.name in share_groups.LEFT_OUT.get(self._key, ()):
                 continue
             inner = f"{path}.{field.name}" if path else field.name
             one, other = getattr(left, field.name), getattr(right, field.name)
@@ -227,6 +269,33 @@ class Comparison:
                 yield from self._struct(one, other, field.struct, version, inner)
             elif not self._is_same(field, one, other):
                 yield Place(inner, values.shown(one), values.shown(other))
+
+    def _share_rows(self, left: Any, right: Any, version: int) -> Iterator[Place]:
+        """Rows of partitions in answers to a member of a share group, without what `ShareGroups` compares. Which
+        partitions an answer has is a matter of the moment."""
+        ones = dict(share_groups.rows(left))
+        others = {(self._first_id(topic_id), index): row for (topic_id, index), row in share_groups.rows(right)}
+        struct: Any = messages.schema(type(left)).root
+        for name in ("responses", "partitions"):
+            (struct,) = (each.struct for each in struct.fields if each.name == name)
+        for (topic_id, index), one in ones.items():
+            path = f"responses.{self._topic(topic_id, True)}.partitions.{index}"
+            other = others.pop((topic_id, index), None)
+            if other is None:
+                yield from self._lonely(one, path, is_first=True)
+            elif one.error_code == other.error_code or not self._is_told(one, other):
+                yield from self._struct(one, other, struct, version, path)
+        for (topic_id, index), other in others.items():
+            path = f"responses.{self._topic(topic_id, True)}.partitions.{index}"
+            yield from self._lonely(other, path, is_first=False)
+
+    def _is_told(self, one: Any, other: Any) -> bool:
+        """Whether errors that differ are told elsewhere, or are those of a partition that is not there yet."""
+        return self._key == share_groups.ACKNOWLEDGE or bool(share_groups.NOT_YET & {one.error_code, other.error_code})
+
+    def _lonely(self, row: Any, path: str, *, is_first: bool) -> Iterator[Place]:
+        if self._key == share_groups.FETCH and row.error_code and row.error_code not in share_groups.NOT_YET:
+            yield Place(f"{path}.error_code", *((row.error_code, MISSING) if is_first else (MISSING, row.error_code)))
 
     def _array(self, field: Any, left: Any, right: Any, version: int, path: str) -> Iterator[Place]:
         if field.struct is None:
@@ -330,9 +399,11 @@ class Comparison:
             return request
         key, version = _key_and_version(request)
         changed = self._members.translate(key, asked)
+        changed = self._shares.translate(key, asked) or changed
         changed = values.replace(asked, messages.schema(type(asked)).root, version, self._twin) or changed
-        if not changed:
-            return request
+        return self._with_head_of(request, asked, version) if changed else request
+
+    def _with_head_of(self, request: bytes, asked: Any, version: int) -> bytes:
         position = frames.read_request_header(memoryview(request), self._flexible)[4]
         chunks: list[Any] = [bytearray(request[:position])]
         messages.encoder(type(asked), version)(asked, chunks)
@@ -353,7 +424,7 @@ def _key_and_version(request: bytes) -> tuple[int, int]:
 
 def _records(one: Any, other: Any, path: str) -> Iterator[Place]:
     """Records at the same offsets: one answer may have more of them."""
-    left, right = _by_offset(one), _by_offset(other)
+    left, right = values.by_offset(one), values.by_offset(other)
     for offset in sorted(left.keys() & right.keys()):
         if left[offset] != right[offset]:
             yield Place(
@@ -361,19 +432,3 @@ def _records(one: Any, other: Any, path: str) -> Iterator[Place]:
                 *(", ".join(str(values.shown(part)) for part in each[offset]) for each in (left, right)),
             )
             return
-
-
-def _by_offset(content: Any) -> dict[int, tuple[Any, ...]]:
-    found: dict[int, tuple[Any, ...]] = {}
-    view = memoryview(content if content is not None else b"")
-    while len(view) >= 61:
-        header = parse_header(view)
-        if header.size_bytes > len(view):
-            break
-        try:
-            for each in iterate_records(view[: header.size_bytes], header):
-                found[each.offset] = header.is_control, header.is_transactional, each.key, each.value, each.headers
-        except KafkaError as problem:
-            found[header.base_offset] = ("a batch that can't be read", str(problem))
-        view = view[header.size_bytes :]
-    return found

@@ -2,8 +2,8 @@
 
 Each broker counts epochs of its own, and tells of an assignment at this heartbeat or at a later one. The epochs of
 members are translated; assignments count as different when they have stayed so for a while, or when the member leaves.
-Which partitions a member gets hangs on the ids of topics, which are random, where there are several topics: then the
-number of partitions is compared."""
+Which partitions a member gets hangs on the ids of topics, which are random, where there are several topics, and in a
+share group on which member came first: then the number of partitions is compared."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class GroupMembers:
 
 
 def _apart(key: int, member: _Member) -> Iterator[Apart]:
-    is_exact = key == STREAMS or member.has_one_topic
+    is_exact = key == STREAMS or (key == CONSUMER and member.has_one_topic)
     for field in _ASSIGNED[key]:
         first, second = (told.get(field, {}) for told in member.told)
         if first != second if is_exact else _count(first) != _count(second):

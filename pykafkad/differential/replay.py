@@ -55,8 +55,18 @@ class Replay:
             # What follows on it begins with a new connection.
             self._links.pop(event.connection).close()
         self.compared += 1
+        self._catch_up(event, request, answer)
         places = self._comparison.compare(request, event.frame, answer)
         return Difference(number, *self._comparison.head(request), places) if places else None
+
+    def _catch_up(self, event: Event, request: bytes, answer: bytes | None) -> None:
+        """Ask for records that a member of a share group was given in the recording."""
+        more = self._comparison.behind(request, event.frame, answer)
+        while more is not None:
+            self._pause.wait(PAUSE_SECONDS)
+            link = self._links[event.connection]
+            link.send(more)
+            more = self._comparison.still_behind(request, link.receive())
 
     def _answer(self, event: Event, request: bytes, sent: bytes) -> bytes | None:
         """That of a broker which is ready."""

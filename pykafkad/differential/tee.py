@@ -208,6 +208,7 @@ class Tee:
                 answer = self._again(brokers[0], request)
             if not is_loading:
                 other = self._again(brokers[1], second_request)
+        self._catch_up(request, answer, other, brokers[1])
         with self._lock:
             number = next(self._numbers)
             places = self.comparison.compare(request, answer, other)
@@ -216,6 +217,15 @@ class Tee:
                 if len(self.differences) < MOST_DIFFERENCES:
                     self.differences.append(Difference(number, *self.comparison.head(request), places))
         return answer
+
+    def _catch_up(self, request: bytes, answer: bytes | None, other: bytes | None, second: Link) -> None:
+        """Ask the second broker for records that it has not given a member of a share group, and the first one has."""
+        with self._lock:
+            more = self.comparison.behind(request, answer, other)
+        while more is not None and not self._pause.wait(PAUSE_SECONDS):
+            given = self._again(second, more)
+            with self._lock:
+                more = self.comparison.still_behind(request, given)
 
     # --- addresses ----------------------------------------------------------------------------------------------------
 

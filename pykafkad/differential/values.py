@@ -7,7 +7,9 @@ from struct import Struct
 from typing import Any
 
 from pykafkad import uuids
+from pykafkad.errors import KafkaError
 from pykafkad.wire.batch import ATTRIBUTES_POSITION, CRC_POSITION, crc32c, parse_header
+from pykafkad.wire.records import iterate_records
 
 _UUID_BYTES = 16
 _SHOWN_BYTES = 100
@@ -113,3 +115,20 @@ def _with_twins(content: bytes, twin: Twin) -> bytes:
             _CRC.pack_into(out, at + CRC_POSITION, crc32c(bytes(out[at + ATTRIBUTES_POSITION : end])))
         at = max(end, at + 61)
     return bytes(out)
+
+
+def by_offset(content: Any) -> dict[int, tuple[Any, ...]]:
+    """What counts of each record in batches, by its offset."""
+    found: dict[int, tuple[Any, ...]] = {}
+    view = memoryview(content if content is not None else b"")
+    while len(view) >= 61:
+        header = parse_header(view)
+        if header.size_bytes > len(view):
+            break
+        try:
+            for each in iterate_records(view[: header.size_bytes], header):
+                found[each.offset] = header.is_control, header.is_transactional, each.key, each.value, each.headers
+        except KafkaError as problem:
+            found[header.base_offset] = ("a batch that can't be read", str(problem))
+        view = view[header.size_bytes :]
+    return found

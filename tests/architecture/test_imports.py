@@ -1,5 +1,4 @@
-"""Who may import whom: the direction of the design's layers, and the few modules that own sockets, time, disk, threads,
-chance.
+"""Who may import whom, the direction of the design's layers; who alone owns sockets, time, disk, threads and chance.
 
 Changing a table here is a reviewed act: it changes the design.
 """
@@ -344,6 +343,7 @@ NOT_SERVING = {
     "pykafkad.cli.produce": "a subcommand",
     "pykafkad.differential.group_members": "subcommands that compare",
     "pykafkad.differential.links": "subcommands that compare",
+    "pykafkad.differential.share_groups": "subcommands that compare",
     "pykafkad.differential.comparison": "subcommands that compare",
     "pykafkad.differential.values": "subcommands that compare",
     "pykafkad.differential.tee": "subcommands that compare",

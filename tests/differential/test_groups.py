@@ -212,6 +212,18 @@ def test_of_several_topics_the_number_of_partitions_counts():
     assert beats.beat(None, None, epoch=-1) == [(["o: 0, 1"], ["p: 0"])]
 
 
+def test_of_a_share_group_the_number_of_partitions_counts():
+    """Which of two members gets which one hangs on who came first."""
+    beats = Beats(key=group_members.SHARE)
+    beats.beat({"o": [0]}, {"o": [1]})
+    beats.beat(None, None)
+    assert beats.beat(None, None, epoch=-1) == []
+    beats = Beats(key=group_members.SHARE)
+    beats.beat({"o": [0]}, {"o": [0, 1]})
+    beats.beat(None, None)
+    assert beats.beat(None, None, epoch=-1) == [(["o: 0"], ["o: 0, 1"])]
+
+
 def test_it_remembers_so_many_members(monkeypatch):
     monkeypatch.setattr(group_members, "MOST_MEMBERS", 3)
     members = GroupMembers(lambda: 0.0)
