@@ -454,7 +454,8 @@ class Broker(BrokerParts, RuntimeNode):
                     self._moves.cancel(topic.name, state.index)
         gone = self.partitions.apply(delta, image, loading=not self.serving)
         # Requests that wait for a partition which this broker does not lead (any more) are answered.
-        for log in [*gone, *(self.partitions.not_led_here if delta.partitions else ())]:
+        # Of those that it has followed before there may be thousands.
+        for log in [*gone, *self.partitions.not_led_among(delta.partitions)]:
             self.purgatory.touch(log)
         if delta.brokers:
             # What waits for followers does not wait for those that are gone.

@@ -13,7 +13,7 @@ from pykafkad.server import pending_partitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from pykafkad.config import Settings, TopicSettings
     from pykafkad.log.snapshot_store import PreparedRewind
@@ -147,6 +147,11 @@ class Partitions:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
         return gone
+
+    def not_led_among(self, places: Iterable[tuple[str, int]]) -> list[PartitionLog]:
+        """The logs of these partitions, given by topic and index, that another broker leads, or nobody."""
+        logs = (self._by_name.get(place) for place in places)
+        return [log for log in logs if log is not None and log in self.not_led_here]
 
     def finish_pending(self) -> None:
         """Bring all partitions in step with the metadata."""

@@ -45,6 +45,13 @@ PLANTS = (
         ROLES,
     ),
     Plant(
+        "any change wakes those who wait for whatever partition is followed",
+        "server/broker.py",
+        "*self.partitions.not_led_among(delta.partitions)",
+        "*(self.partitions.not_led_here if delta.partitions else ())",
+        ROLES,
+    ),
+    Plant(
         "who asks for a partition that waits for its role gets it as it was",
         "server/partitions.py",
         "elif self.roles.waiting and self.roles.take(topic, partition):",

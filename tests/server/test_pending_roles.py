@@ -5,10 +5,12 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.handlers import fetch_follower
+from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.replica import LEADER
 from pykafkad.server import pending_partitions
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.pending_partitions import PendingPartitions
+from pykafkad.server.purgatory import Purgatory
 from pykafkad.server.replica_fetchers import LeaderFetcher
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
@@ -100,6 +102,16 @@ def test_a_few_are_adopted_with_the_change(world):
     delta.partitions = {each: state for each, state in delta.partitions.items() if each[0] == "few"}
     world.broker(2).partitions.apply(delta, world.image, loading=False)
     assert not world.broker(2).partitions.roles
+
+
+def test_a_change_wakes_only_who_waits_for_what_has_changed(world, monkeypatch):
+    """Whoever waits for one of thousands of other partitions is not asked each time whether that concerns it."""
+    touched = []
+    touch = Purgatory.touch
+    monkeypatch.setattr(Purgatory, "touch", lambda self, key: touched.append(key) or touch(self, key))
+    world.create_topic("few", AT_ONCE, 3)
+    logs = [each for each in touched if isinstance(each, PartitionLog)]
+    assert {log.topic for log in logs} == {"few"}
 
 
 def test_who_asks_for_a_partition_sees_its_new_leader(world, stopped):
