@@ -8,6 +8,7 @@ descriptors is told first, and what of the same time happens first. `digest` is 
 import hashlib
 import random
 from collections import deque
+from heapq import heapify, heappop, heappush
 
 from pykafkad.clock import ManualClock
 from pykafkad.server.offload import outcome
@@ -15,8 +16,6 @@ from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.network import Host, Network
-
-MOST_TURNS = 1_000_000
 
 
 class EventOffload:
@@ -54,6 +53,9 @@ class EventOffload:
 class Cluster:
     """`hosts` names make a runtime each: `runtimes[name]`."""
 
+    most_turns = 1_000_000
+    """A world with more than that goes on for ever."""
+
     def __init__(self, seed, hosts):
         self.random = random.Random(seed)
         self.clock = ManualClock()
@@ -62,6 +64,10 @@ class Cluster:
         self._hosts = {}
         self._digest = hashlib.sha256()
         self.turns = 0
+        self._heap = []
+        self._due = set()
+        """Names of runtimes that want a turn now by `times`. The other times are in the heap, as (time, name), with
+        some that are no longer so."""
         self.times = {}
         """When each runtime wants its next turn, as far as that is known. Who changes a runtime outside of its own
         turns, and of what happens on the network, clears it."""
@@ -108,23 +114,59 @@ class Cluster:
 
     def _ready(self):
         """The names of those that want a turn."""
-        now, times, found = self.clock.now(), self.times, []
-        for name, runtime in self.runtimes.items():
+        now, times, due, heap = self.clock.now(), self.times, self._due, self._heap
+        found = self._with_events()
+        for name in self.runtimes:
             if name not in times:
-                times[name] = runtime.next_turn_at()
-            at = times[name]
-            if (at is not None and at <= now) or self._hosts[name].poller.has_events():
-                found.append(name)
+                self._ask_time(name, now)
+        while heap and heap[0][0] <= now:
+            at, name = heappop(heap)
+            if times.get(name) == at:
+                due.add(name)
+        found |= due
+        # In an order that does not depend on that of a set.
+        return [name for name in self.runtimes if name in found] if found else []
+
+    def _with_events(self):
+        """The names of those whose pollers have something to tell."""
+        found, with_news = set(), self.network.with_news
+        for poller in list(with_news):
+            host = self._hosts.get(poller.host_name)
+            if host is not None and host.poller is poller and poller.has_events():
+                found.add(poller.host_name)
+            else:
+                with_news.discard(poller)
         return found
+
+    def _ask_time(self, name, now):
+        """Ask a runtime when it wants its next turn."""
+        at = self.times[name] = self.runtimes[name].next_turn_at()
+        self._due.discard(name)
+        if at is None:
+            return
+        if at <= now:
+            self._due.add(name)
+            return
+        heappush(self._heap, (at, name))
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self.times):
+            self._heap = [(at, name) for name, at in self.times.items() if at is not None and at > now]
+            heapify(self._heap)
 
     def _turn(self, name):
         self.turns += 1
-        assert self.turns < MOST_TURNS, "they go on for ever"
+        assert self.turns < self.most_turns, "they go on for ever"
         self._digest.update(name.encode())
         self.runtimes[name].reactor.turn(0)
         self.times.pop(name, None)
+        self._due.discard(name)
 
     def _next_at(self):
         """When the next thing happens, or None."""
-        times = [self.network.next_at(), *(self.times[name] for name in self.runtimes)]
-        return min((at for at in times if at is not None), default=None)
+        times, heap = self.times, self._heap
+        while heap and (times.get(heap[0][1]) != heap[0][0] or heap[0][1] not in self.runtimes):
+            _, name = heappop(heap)
+            if name not in self.runtimes:
+                # Should it come back, it is asked anew.
+                times.pop(name, None)
+        both = self.network.next_at(), heap[0][0] if heap else None
+        return min((at for at in both if at is not None), default=None)

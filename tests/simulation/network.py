@@ -27,7 +27,22 @@ class Link:
         """Nothing arrives until the link is whole again; then what was sent does, in its order."""
 
 
-class SimulatedSocket:
+class Descriptor:
+    """What a poller may wait for."""
+
+    poller = None
+    _fileno = None
+
+    def fileno(self):
+        return self._fileno
+
+    def told(self):
+        """Something changed that a poller may want to know."""
+        if self.poller is not None:
+            self.poller.tell(self._fileno)
+
+
+class SimulatedSocket(Descriptor):
     """One end of a connection, or, before `connect` came through, of none."""
 
     def __init__(self, network, host, address):
@@ -41,8 +56,6 @@ class SimulatedSocket:
         """The peer sends nothing more, and all that it sent is here."""
         self.error = 0
         self.is_closed = False
-        self.poller = None
-        self.has_news = False
         self.under_way = deque()
         """(arrival, piece) of what the peer sent and this end has not got; a piece of None is the end."""
         self._arrives_at = 0.0
@@ -53,9 +66,6 @@ class SimulatedSocket:
         return f"SimulatedSocket({self._fileno}, {self.host})"
 
     # --- what the product calls -----------------------------------------------------------------------------------
-
-    def fileno(self):
-        return self._fileno
 
     def setblocking(self, flag):
         assert not flag
@@ -129,10 +139,6 @@ class SimulatedSocket:
             found |= WRITE
         return found
 
-    def told(self):
-        """Something changed that a poller may want to know."""
-        self.has_news = True
-
     def reset(self):
         """The connection breaks: both ends hear of it, and what was under way is lost."""
         for each in (self, self.peer):
@@ -150,7 +156,7 @@ class SimulatedSocket:
             raise BlockingIOError(errno.EAGAIN, "not connected yet")
 
 
-class Listener:
+class Listener(Descriptor):
     """What waits for connections at an address."""
 
     def __init__(self, network, host, address):
@@ -158,12 +164,8 @@ class Listener:
         self.host = host
         self.address = address
         self.waiting = deque()
-        self.has_news = False
         self.is_closed = False
         self._fileno = network.new_descriptor(self)
-
-    def fileno(self):
-        return self._fileno
 
     def getsockname(self):
         return self.address
@@ -184,24 +186,18 @@ class Listener:
     def events(self):
         return READ if self.waiting else 0
 
-    def told(self):
-        self.has_news = True
 
-
-class Waker:
+class Waker(Descriptor):
     """Ends a wait; nobody sleeps here, so it only has to be readable."""
 
     def __init__(self, network):
         self._fileno = network.new_descriptor(self)
         self._is_awake = False
-        self.has_news = False
         self.is_closed = False
 
-    def fileno(self):
-        return self._fileno
-
     def wake(self):
-        self._is_awake = self.has_news = True
+        self._is_awake = True
+        self.told()
 
     def clear(self):
         self._is_awake = False
@@ -216,44 +212,52 @@ class Waker:
 class Poller:
     """`select.epoll` over descriptors of the network. A poll that waits moves the clock."""
 
-    def __init__(self, network):
+    def __init__(self, network, host_name):
         self._network = network
+        self.host_name = host_name
         self._masks = {}
+        self._known = {}
+        """(place, descriptor) of each: what is found is in the order in which it was registered."""
+        self._registered = 0
+        self._news = set()
+        """Descriptors that something may be told of. So a poll costs what those with news cost, not what all do."""
         self.is_closed = False
 
     def register(self, fd, eventmask):
         self._masks[fd] = eventmask
-        self._network.descriptors[fd].has_news = True
+        self._registered += 1
+        descriptor = self._network.descriptors[fd]
+        self._known[fd] = self._registered, descriptor
+        descriptor.poller = self
+        self.tell(fd)
 
     def modify(self, fd, eventmask):
         assert fd in self._masks, f"{fd} is not registered"
         self._masks[fd] = eventmask
-        self._network.descriptors[fd].has_news = True
+        self.tell(fd)
+
+    def tell(self, fd):
+        """There may be something new of a descriptor."""
+        self._news.add(fd)
+        self._network.with_news.add(self)
 
     def unregister(self, fd):
         del self._masks[fd]
+        self._news.discard(fd)
+        self._known.pop(fd)[1].poller = None
 
     def _found(self):
-        descriptors = self._network.descriptors
-        for fd, mask in self._masks.items():
-            each = descriptors[fd]
-            if each.has_news:
-                if found := each.events() & (mask | ERROR | HANGUP):
-                    yield fd, found
-                else:
-                    # Until something changes there is nothing to tell.
-                    each.has_news = False
+        known, news = self._known, self._news
+        for fd in sorted(news, key=known.__getitem__) if len(news) > 1 else list(news):
+            if found := known[fd][1].events() & (self._masks[fd] | ERROR | HANGUP):
+                yield fd, found
+            else:
+                # Until something changes there is nothing to tell.
+                news.discard(fd)
 
     def has_events(self):
         """Whether a poll would tell something."""
-        descriptors = self._network.descriptors
-        for fd, mask in self._masks.items():
-            each = descriptors[fd]
-            if each.has_news:
-                if each.events() & (mask | ERROR | HANGUP):
-                    return True
-                each.has_news = False
-        return False
+        return bool(self._news) and next(self._found(), None) is not None
 
     def poll(self, timeout, maxevents):
         found = list(self._found())
@@ -265,7 +269,7 @@ class Poller:
         del found[maxevents:]
         for fd, _ in found:
             if self._masks[fd] & EDGE:
-                self._network.descriptors[fd].has_news = False
+                self._news.discard(fd)
         return found
 
     def close(self):
@@ -286,11 +290,14 @@ class Network:
         self._next_port = 50_000
         self._events = []
         self._sequence = 0
+        self.with_news = set()
+        """Pollers that may have something to tell."""
 
     # --- time -----------------------------------------------------------------------------------------------------
 
     def at(self, when, action):
-        """Call `action()` at monotonic second `when`. What is due at the same time comes in an order from the seed."""
+        """Call `action()` at monotonic second `when`; for a socket, deliver what has come to it by then. What is due at
+        the same time comes in an order from the seed."""
         self._sequence += 1
         tie = self._random.random() if self._random else 0.0
         heappush(self._events, (when, tie, self._sequence, action))
@@ -307,13 +314,18 @@ class Network:
         return self._events[0][0] if self._events else None
 
     def arrive(self):
-        """Everything that is due by now happens; how much that is."""
+        """Everything that is due by now happens. Whether that is more than bytes that arrive: these tell pollers, and
+        change nothing else."""
         now = self.clock.now()
-        count = 0
-        while self._events and self._events[0][0] <= now:
-            heappop(self._events)[3]()
-            count += 1
-        return count
+        events, is_more = self._events, False
+        while events and events[0][0] <= now:
+            what = heappop(events)[3]
+            if type(what) is SimulatedSocket:
+                self._deliver(what)
+            else:
+                what()
+                is_more = True
+        return is_more
 
     def shuffle(self, found):
         """Put what is ready in an order from the seed."""
@@ -331,7 +343,7 @@ class Network:
         self._links[source, target] = link
         for each in self.descriptors.values():
             # Its window may have room now.
-            each.has_news = True
+            each.told()
 
     def set_usual_link(self, link):
         """All directions that have none of their own."""
@@ -436,7 +448,7 @@ class Network:
         if target._arrives_at <= now:
             self._deliver(target)
         else:
-            self.at(target._arrives_at, lambda: self._deliver(target))
+            self.at(target._arrives_at, target)
 
     def _deliver(self, target):
         if target.peer is None or self.link(target.peer.host, target.host).is_cut:
@@ -464,7 +476,7 @@ class Host:
     def __init__(self, network, name="127.0.0.1"):
         self.network = network
         self.name = name
-        self.poller = Poller(network)
+        self.poller = Poller(network, name)
 
     def new_poller(self):
         return self.poller
