@@ -27,7 +27,7 @@ from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.server.heartbeat_fast_path import HeartbeatFastPath
 from pykafkad.server.log_writer import LogWriter
 from pykafkad.server.partitions import Partitions
-from pykafkad.server.peer import PLAIN_TEXT
+from pykafkad.server.peer_types import PLAIN_TEXT
 from pykafkad.server.produce_fast_path import ProduceFastPath
 from pykafkad.server.producer_id_blocks import ProducerIdBlocks
 from pykafkad.server.purgatory import Purgatory
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pykafkad.server.listeners import Listener
     from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.logs import Logs
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.runtime import Runtime
     from pykafkad.server.session import Authorizer, FastPath
     from pykafkad.server.watched_fast_paths import WatchedFastPaths

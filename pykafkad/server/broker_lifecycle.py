@@ -21,7 +21,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.metadata import features
 from pykafkad.server import listeners
-from pykafkad.server.peer import Failure
+from pykafkad.server.peer_types import Failure
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.wire import messages
 

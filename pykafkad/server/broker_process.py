@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pykafkad.server.listeners import Listener
     from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.logs import Logs
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.session import Authorizer
 
 

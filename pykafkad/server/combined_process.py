@@ -12,7 +12,7 @@ from pykafkad.handlers import snapshot_actions
 from pykafkad.server import listeners, quorum_settings
 from pykafkad.server.broker_process import BrokerProcess
 from pykafkad.server.local_links import LocalLinks
-from pykafkad.server.peer import PLAIN_TEXT
+from pykafkad.server.peer_types import PLAIN_TEXT
 from pykafkad.server.raft_controller import RaftController
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.session import Authorizer
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import retention
-from pykafkad.log.cleaner import CleaningAborted
-from pykafkad.log.cleaner_runs import CleanerRun, CleanerRuns
-from pykafkad.log.record_scan import BrokenRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.log.cleaner import Cleaned
+    from pykafkad.log.cleaner_runs import CleanerRun, CleanerRuns
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
 
@@ -30,17 +28,26 @@ _LOOK = "look for dirty logs"
 class Compaction:
     """See the module."""
 
-    __slots__ = ("_began", "_broker", "_runs")
+    __slots__ = ("_began", "_broker", "_made_runs")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._runs = CleanerRuns(broker.runtime.disk)
+        self._made_runs: CleanerRuns | None = None
         self._began: dict[CleanerRun, float] = {}
+
+    @property
+    def _runs(self) -> CleanerRuns:
+        if self._made_runs is None:
+            # A broker serves before it looks for dirty logs.
+            from pykafkad.log.cleaner_runs import CleanerRuns
+
+            self._made_runs = CleanerRuns(self._broker.runtime.disk)
+        return self._made_runs
 
     @property
     def busy(self) -> list[PartitionLog]:
         """The logs that are being cleaned."""
-        return self._runs.busy
+        return [] if self._made_runs is None else self._made_runs.busy
 
     def start(self) -> None:
         """Begin to look, unless `log.cleaner.enable` forbids it."""
@@ -50,7 +57,8 @@ class Compaction:
     def close(self) -> None:
         """Give up what is half done; its files are removed."""
         self._broker.runtime.timers.cancel((self, _LOOK))
-        self._runs.close()
+        if self._made_runs is not None:
+            self._made_runs.close()
         self._began.clear()
 
     def forget(self, logs: list[PartitionLog]) -> None:
@@ -65,7 +73,7 @@ class Compaction:
 
     def fired(self, key: CleanerRun | str) -> None:
         """A timer of ours: look for logs, or go on with a run."""
-        if isinstance(key, CleanerRun):
+        if not isinstance(key, str):
             self._work(key)
             return
         settings = self._broker.settings
@@ -95,6 +103,9 @@ class Compaction:
         """Give a run its part of this turn."""
         if run not in self._runs:
             return
+        from pykafkad.log.cleaner import CleaningAborted
+        from pykafkad.log.record_scan import BrokenRecords
+
         broker = self._broker
         until = broker.runtime.clock.now() + STEP_SECONDS
         log = run.log

@@ -16,7 +16,8 @@ from pykafkad.handlers.context import DEFERRED, ReplyToken
 from pykafkad.handlers.controller_context import ControllerRequest
 from pykafkad.metadata import events
 from pykafkad.server import envelopes, peer_security
-from pykafkad.server.peer import TIMED_OUT, Failure, Limits, Peer
+from pykafkad.server.peer import Limits, Peer
+from pykafkad.server.peer_types import TIMED_OUT, Failure
 from pykafkad.server.runtime import RuntimeNode
 from pykafkad.wire import messages
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.server.local_links import LocalLinks
     from pykafkad.server.logs import Logs
     from pykafkad.server.metadata_source import ActiveController, MetadataSource
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[Any], object]

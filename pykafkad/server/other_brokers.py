@@ -13,8 +13,9 @@ from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.share_state_events import DeleteState, InitializeState, ReadState, ReadSummary, WriteState
 from pykafkad.log.transactions import TransactionMarker
 from pykafkad.server import node_names
-from pykafkad.server.peer import Failure, Peers
+from pykafkad.server.peer import Peers
 from pykafkad.server.peer_security import endpoint_of
+from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 
 NOBODY = -1

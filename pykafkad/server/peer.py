@@ -17,6 +17,7 @@ from pykafkad.server import peer_greeting
 from pykafkad.server.connection import Connection
 from pykafkad.server.frame_buffers import FrameBuffers
 from pykafkad.server.peer_greeting import Greeting, LoginRefused
+from pykafkad.server.peer_types import DISCONNECTED, PLAIN_TEXT, REFUSED, TIMED_OUT, Failure, Security
 from pykafkad.wire import frames, messages
 
 TYPE_CHECKING = False
@@ -31,24 +32,6 @@ if TYPE_CHECKING:
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]
-
-Failure = namedtuple("Failure", ("reason", "is_final"), defaults=(False,))
-Failure.__doc__ = """What a request comes back as when it has no answer. It `is_final` where another attempt at the same
-node would come to the same: the node has no version of the API that this one knows."""
-
-DISCONNECTED = Failure("disconnected")
-"""The connection ended before the answer came: whether the request was served is not known."""
-TIMED_OUT = Failure("timed out")
-"""No answer came in time: whether the request was served is not known."""
-REFUSED = Failure("refused")
-"""The queue was full, or the peer is closed: the request was not sent."""
-
-Security = namedtuple("Security", ("tls", "credentials"))
-Security.__doc__ = (
-    """How a connection is secured: by a `TlsClient`, and by `Credentials` of a login; each may be None."""
-)
-
-PLAIN_TEXT = Security(None, None)
 
 _CORRELATION_ID = Struct(">i")
 _DEADLINE = "deadline"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from os import urandom
 
 from pykafkad.server import listeners, quorum_settings
-from pykafkad.server.peer import PLAIN_TEXT, Security
+from pykafkad.server.peer_types import PLAIN_TEXT, Security
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ after the last one the name is looked up again. Names are looked up beside the l
 from __future__ import annotations
 
 from pykafkad.server import peer_security
-from pykafkad.server.peer import REFUSED, Failure, Limits, Peer
+from pykafkad.server.peer import Limits, Peer
+from pykafkad.server.peer_types import REFUSED, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.config import Settings
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.runtime import Runtime
 
     Then = Callable[[object], object]

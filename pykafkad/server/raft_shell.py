@@ -13,7 +13,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.raft import events
 from pykafkad.server import raft_addresses
 from pykafkad.server.offload import outcome
-from pykafkad.server.peer import Failure
+from pykafkad.server.peer_types import Failure
 from pykafkad.server.raft_strangers import Strangers
 from pykafkad.wire import messages
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 
 from pykafkad import errors
-from pykafkad.errors import StorageFailure
 from pykafkad.log import follower, follower_log
 from pykafkad.log.follower import Follower
 from pykafkad.server.followed_partition import Followed, key_of
 from pykafkad.server.node_names import of_fetcher
-from pykafkad.server.peer import Failure, Limits, Peer
+from pykafkad.server.peer import Limits, Peer
 from pykafkad.server.peer_security import endpoint_of
+from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -192,7 +192,7 @@ class LeaderFetcher:
                 log.replica.opened(log.written_end_offset, log.high_watermark)
                 followed.follower = Follower(followed.leader_epoch, log.written_end_offset, log.epochs)
             return followed.follower.question()
-        except StorageFailure as failure:
+        except errors.StorageFailure as failure:
             self._broker.log_failed(log, failure)
             followed.paused_until = self._pause_until()
             return None
@@ -314,7 +314,7 @@ class LeaderFetcher:
                 _PERFORM[type(effect)](self, followed, effect, records)
         except Exception as error:
             followed.paused_until = self._pause_until()
-            if not isinstance(error, StorageFailure):
+            if not isinstance(error, errors.StorageFailure):
                 raise
             self._broker.log_failed(log, error)
 

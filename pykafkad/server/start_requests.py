@@ -8,7 +8,8 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server.listeners import parse_address
-from pykafkad.server.peer import PLAIN_TEXT, Failure, Peer
+from pykafkad.server.peer import Peer
+from pykafkad.server.peer_types import PLAIN_TEXT, Failure
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
-    from pykafkad.server.peer import Security
+    from pykafkad.server.peer_types import Security
     from pykafkad.server.start_acls import Creation
 
 

@@ -10,7 +10,8 @@ from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.metadata.features import SUPPORTED
 from pykafkad.server.metadata_source import ActiveController
-from pykafkad.server.peer import Failure, Limits, Peer
+from pykafkad.server.peer import Limits, Peer
+from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses

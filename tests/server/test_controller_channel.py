@@ -9,8 +9,8 @@ from pykafkad.metadata import events
 from pykafkad.server import controller_channel
 from pykafkad.server.controller_channel import ControllerLink
 from pykafkad.server.metadata_source import ActiveController
-from pykafkad.server.peer import PLAIN_TEXT, TIMED_OUT
 from pykafkad.server.peer_greeting import Greeting
+from pykafkad.server.peer_types import PLAIN_TEXT, TIMED_OUT
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.broker_processes import CONTROLLER, BrokerProcesses

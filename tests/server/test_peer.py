@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from pykafkad.server.peer import DISCONNECTED, REFUSED, TIMED_OUT, Failure, Limits, Peer, Peers
+from pykafkad.server.peer import Limits, Peer, Peers
+from pykafkad.server.peer_types import DISCONNECTED, REFUSED, TIMED_OUT, Failure
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import frames, messages
 from tests.simulation.cluster import Cluster

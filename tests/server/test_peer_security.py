@@ -10,7 +10,7 @@ from pykafkad.metadata import credentials, events
 from pykafkad.sasl import client
 from pykafkad.sasl.scram import usual_salt
 from pykafkad.server import peer_greeting, peer_security
-from pykafkad.server.peer import PLAIN_TEXT
+from pykafkad.server.peer_types import PLAIN_TEXT
 from pykafkad.server.tls_client import TlsClient
 from pykafkad.wire import messages
 from tests import certificates

@@ -10,8 +10,8 @@ from pykafkad.metadata.brokers import Endpoint
 from pykafkad.metadata.voters import Voter
 from pykafkad.raft import forms
 from pykafkad.server import raft_member, raft_peers, raft_shell
-from pykafkad.server.peer import REFUSED
 from pykafkad.server.peer_greeting import Greeting
+from pykafkad.server.peer_types import REFUSED
 from pykafkad.wire import messages
 from tests import certificates
 from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, PORT, Controllers, Token, directory_id, host_of

@@ -2,7 +2,8 @@
 
 from pykafkad.server.combined_process import CombinedProcess
 from pykafkad.server.listeners import Listener
-from pykafkad.server.peer import Failure, Limits, Peer
+from pykafkad.server.peer import Limits, Peer
+from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch, parse_header
 from tests.simulation.controllers import DIRECTORY, Controllers, controller_of, host_of

@@ -87,7 +87,8 @@ class Checkers:
             self.ends[place] = offset
             committed = self.committed[place]
             self.committed[place] = {base: found for base, found in committed.items() if found[1] <= offset}
-            self._on_loss(place, offset)
+        # Also what was acknowledged since the last look, which `ends` does not know.
+        self._on_loss(place, offset)
 
     def _known_leaders(self, place, epoch):
         known = self.__dict__.setdefault("_leaderships", set())

@@ -10,7 +10,7 @@ import pytest
 
 from pykafkad import effects
 from pykafkad.server.machine_runner import MachineRunner
-from pykafkad.server.peer import Failure
+from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 from tests.simulation.cluster import Cluster
 from tests.simulation.echo import PORT, EchoNode
