@@ -43,6 +43,7 @@ _EVERYTHING, _LITERAL, _ALLOW, _DENY, _ANY = "*", 3, 3, 2, 1
 # A member that waits for other members of its group gets no answer.
 _ANSWER_SECONDS = 10.0
 NOTHING = "no answer"
+TURN_USER = "whose-quota-tells-the-turn"
 REFUSALS = set(ERRORS.values())
 # APIs for which the cases show only that a caller without ACLs is refused, each with the reason.
 REFUSED_ONLY = {"ShareAcknowledge": "topics are looked at within an open session only"}
@@ -80,6 +81,7 @@ class Guarded:
             port,
         )
         self._sasl = f"localhost:{sasl_port}"
+        self._turn = 0
 
     def start(self) -> None:
         """Start it and create the topic and the group."""
@@ -102,9 +104,20 @@ class Guarded:
         topic_id = self.root.topic_id(TOPIC)
         partition = part("OffsetCommit", "OffsetCommitRequestPartition", partition_index=0, committed_offset=1)
         topic = part("OffsetCommit", "OffsetCommitRequestTopic", name=TOPIC, partitions=[partition])
-        commit = lambda: self.root.quietly("OffsetCommit", 8, group_id=GROUP, topics=[topic])  # noqa: E731
-        self.root.until(commit, lambda answer: not codes(answer))
+
+        def is_committed(answer: Any) -> bool:
+            if codes(answer):
+                self._remove_members()
+            return not codes(answer)
+
+        self.root.until(lambda: self.root.quietly("OffsetCommit", 8, group_id=GROUP, topics=[topic]), is_committed)
         return topic_id
+
+    def _remove_members(self) -> None:
+        """Remove those that JoinGroup has added: otherwise they stay until their sessions are over."""
+        (group,) = self.root.quietly("DescribeGroups", 4, groups=[GROUP]).groups
+        left = [part("LeaveGroup", "MemberIdentity", member_id=each.member_id) for each in group.members]
+        self.root.quietly("LeaveGroup", 4, group_id=GROUP, members=left)
 
     def ask(self, row: table.Api, version: int, values: dict[str, object], topic_id: bytes) -> Any:
         """The answer to an anonymous caller."""
@@ -145,7 +158,22 @@ class Guarded:
         ]  # fmt: skip
         if creations:
             assert not codes(self.root.quietly("CreateAcls", 3, creations=creations))
-        self.root.in_effect()
+        self._await_effect()
+
+    def _await_effect(self) -> None:
+        """Wait until the ACLs are in effect: a later change that is visible proves it, as for `Exchange.in_effect`, and
+        this one leaves its entry for the next.
+        """
+        self._turn += 1
+        entity = [part("AlterClientQuotas", "EntityData", entity_type="user", entity_name=TURN_USER)]
+        change = part("AlterClientQuotas", "OpData", key="producer_byte_rate", value=float(self._turn))
+        entry = part("AlterClientQuotas", "EntryData", entity=entity, ops=[change])
+        assert not codes(self.root.quietly("AlterClientQuotas", 1, entries=[entry]))
+        asked = [part("DescribeClientQuotas", "ComponentData", entity_type="user", match_type=0, match=TURN_USER)]
+        self.root.until(
+            lambda: self.root.quietly("DescribeClientQuotas", 1, components=asked, strict=False),
+            lambda answer: [value.value for each in answer.entries or () for value in each.values] == [self._turn],
+        )
 
 
 @pytest.fixture(scope="module")
