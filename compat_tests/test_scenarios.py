@@ -17,6 +17,7 @@ from compat_tests.scenarios.exchange import Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 from compat_tests.scenarios.provoked import NOT_PROVOKED, PROVOKED, codes_seen
 from compat_tests.scenarios.registry import all_scenarios, needs_configured
+from compat_tests.side_by_side import on_each
 from pykafkad import errors
 from pykafkad.wire import messages
 
@@ -30,16 +31,14 @@ asked: dict[str, set[tuple[str, int]]] = {}
 provoked: dict[str, dict[str, set[str]]] = {}
 
 
-def transcript(name: str, bootstrap: str) -> list[tuple[str, object]]:
-    """Run a scenario on one broker; returns its normalised transcript."""
+def played(name: str, bootstrap: str) -> Exchange:
+    """Run a scenario on one broker."""
     exchange = Exchange(bootstrap, name)
     try:
         SCENARIOS[name](exchange)
     finally:
         exchange.close()
-    asked[name] = {(api, version) for api, version in exchange.asked}
-    provoked.setdefault(name, codes_seen(exchange))
-    return normalised(exchange)
+    return exchange
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -47,14 +46,22 @@ def test_scenario(name: str, request: pytest.FixtureRequest, pytestconfig: pytes
     """Both brokers give the same answers, except for the differences in `differences.py`."""
     brokers = AGAINST[pytestconfig.getoption("--against")]
     first, second = brokers if len(brokers) == 2 else (*brokers, *brokers)
-    transcripts = []
-    for broker in (first, second):
-        fixture = f"configured_{broker}" if needs_configured(name) else broker
+    kind = "configured_" if needs_configured(name) else ""
+    sides = [(broker, request.getfixturevalue(f"{kind}{broker}").bootstrap) for broker in (first, second)]
+
+    def play(side: tuple[str, str]) -> Exchange:
+        broker, bootstrap = side
         try:
-            transcripts.append(transcript(name, request.getfixturevalue(fixture).bootstrap))
+            return played(name, bootstrap)
         except Exception as error:
             error.add_note(f"while scenario {name} ran against {broker}")
             raise
+
+    # A scenario beside itself on one broker would meet its own changes of the whole cluster.
+    exchanges = on_each(play, sides) if first != second else [play(each) for each in sides]
+    transcripts = [normalised(each) for each in exchanges]
+    asked[name] = set(exchanges[0].asked)
+    provoked[name] = codes_seen(exchanges[0])
     assert transcripts[0], "nothing of what is answered is compared"
     lines = []
     there: set[Difference] = set()

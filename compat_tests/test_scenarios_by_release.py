@@ -22,6 +22,7 @@ from compat_tests.scenarios.exchange import OFFERED, Exchange, NotOffered
 from compat_tests.scenarios.normalise import normalised
 from compat_tests.scenarios.registry import CONFIGURED, all_scenarios, needs_configured
 from compat_tests.scenarios.transcripts import Transcript, differing
+from compat_tests.side_by_side import on_each
 from pykafkad.wire import messages
 
 SCENARIOS = all_scenarios()
@@ -120,7 +121,7 @@ def test_scenario(beside: Beside, name: str) -> None:
     """Both give the same answers, but for what the table names."""
     sides = beside.sides(is_configured=needs_configured(name))
     beside.learn_versions(sides.kafka)
-    theirs, ours = (beside.play(each, name) for each in sides)
+    theirs, ours = on_each(lambda broker: beside.play(broker, name), sides)
     ending = releases.ending(beside.release, name)
     lines = []
     if theirs.ended:
