@@ -326,6 +326,7 @@ def test_each_goes_on_with_the_others_tokens(kafka_jars: Path, tmp_path: Path, n
         before = {each: repr(row) for each, row in story.described("alice").items()}
         assert set(before) == {token.token_id}
         story.close()
+        first.broker.stop()
     finally:
         first.broker.close()
     for directory in (tmp_path / names[0]).glob("data*"):

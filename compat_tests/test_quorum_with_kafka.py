@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from compat_tests.brokers.broker import BrokerFailed, free_port
+from compat_tests.brokers.broker import free_port
 from compat_tests.brokers.kafka_process import CLUSTER_ID, KafkaProcess
 from compat_tests.brokers.settings import as_properties
 from compat_tests.quorum.replica_server import ReplicaServer
@@ -44,19 +43,13 @@ class KafkaController(KafkaProcess):
             "metadata.log.max.snapshot.interval.ms": "2000",
         }
         self.properties_path.write_text(as_properties(settings))
+        self.format_options = ["--standalone"] if self.is_dynamic else []
 
     def _voters(self, ports: dict[int, int]) -> dict[str, str]:
         if self.is_dynamic:
             servers = ",".join(f"localhost:{port}" for port in ports.values())
             return {"controller.quorum.bootstrap.servers": servers}
         return {"controller.quorum.voters": ",".join(f"{node}@localhost:{port}" for node, port in ports.items())}
-
-    def format(self) -> None:
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path)]
-        command += ["--standalone"] if self.is_dynamic else []
-        formatted = subprocess.run(command, capture_output=True, text=True)
-        if formatted.returncode != 0:
-            raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
 
     def has_snapshot(self) -> bool:
         """Whether it has made one, other than that of the formatting."""

@@ -82,7 +82,7 @@ class SecuredKafka(KafkaNode):
         more = secured(directory.with_name(f"{directory.name}-tls"), role, port, mechanism)
         super().__init__(jars, directory, role, node_id, controller_port, port=port, **more)
         if scram and role == "controller":
-            self._options += ["--add-scram", f"{scram}=[name=node,password={PASSWORD}]"]
+            self.format_options += ["--add-scram", f"{scram}=[name=node,password={PASSWORD}]"]
         self.role = role
 
     def start(self, options: Sequence[str] = ()) -> None:
@@ -90,9 +90,7 @@ class SecuredKafka(KafkaNode):
             super().start(options)
             return
         # A controller answers nobody who does not log in.
-        if not self.data_directory.exists():
-            self.format()
-        self._spawn([self._java[0], *options, *self._java[1:], "kafka.Kafka", str(self.properties_path)])
+        self.spawn(options)
         until("the controller listens", lambda: "Kafka Server started" in self.log_text() or not self.is_alive())
         if not self.is_alive():
             raise BrokerFailed(f"the controller has ended:\n{self.log_tail()}")

@@ -37,6 +37,7 @@ def directories(
         broker.start()
         try:
             _fill(runner, broker.bootstrap)
+            broker.stop()
         finally:
             broker.close()
         found[name] = broker.data_directory

@@ -19,8 +19,8 @@ cat > /tmp/server.properties <<'END'
 cat > /tmp/log4j2.properties <<'END'
 {logging}END
 set -e
-[ -e /tmp/kafka-data/meta.properties ] || java -cp '/opt/kafka/libs/*' kafka.tools.StorageTool format --standalone \
-  --ignore-formatted -t {cluster_id} -c /tmp/server.properties
+[ -e /tmp/kafka-data/meta.properties ] || java {options} -cp '/opt/kafka/libs/*' kafka.tools.StorageTool format \
+  --standalone --ignore-formatted -t {cluster_id} -c /tmp/server.properties
 exec java {options} -Dlog4j2.configurationFile=/tmp/log4j2.properties -cp '/opt/kafka/libs/*' kafka.Kafka \
   /tmp/server.properties
 """

@@ -16,9 +16,11 @@ from compat_tests.brokers.settings import (
     kafka_properties,
 )
 from compat_tests.setup import class_archive
+from compat_tests.setup.compiled import compiled
 from compat_tests.setup.kafka_jars import KAFKA_VERSION
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+FORMAT_AND_SERVE = Path(__file__).with_name("FormatAndServe.java")
 
 
 class KafkaProcess(ProcessBroker):
@@ -31,6 +33,8 @@ class KafkaProcess(ProcessBroker):
     name = "kafka"
     how = f"Kafka {KAFKA_VERSION} as a process, from Maven's jars"
     FORMAT_OPTIONS: tuple[str, ...] = ("--standalone",)
+    # Since 3.9 the storage tool can be called without the end of its process.
+    FORMATS_AT_START = True
 
     def __init__(
         self,
@@ -41,7 +45,8 @@ class KafkaProcess(ProcessBroker):
         release: str | None = None,
     ) -> None:
         super().__init__(directory)
-        self._release = [] if release is None else ["--release-version", release]
+        self._jars = jars
+        self.format_options = [*self.FORMAT_OPTIONS, *([] if release is None else ["--release-version", release])]
         self.port = port or free_port()
         self.bootstrap = f"localhost:{self.port}"
         self.data_directory = directory / "data"
@@ -66,18 +71,38 @@ class KafkaProcess(ProcessBroker):
 
     def start(self, options: Sequence[str] = ()) -> None:
         """Start it with more options of the virtual machine; a new directory is formatted first."""
-        if not self.data_directory.exists():
-            self.format()
-        self._spawn([self._java[0], *options, *self._java[1:], "kafka.Kafka", str(self.properties_path)])
+        self.spawn(options)
         wait_until_ready(self, self.is_alive)
 
+    def spawn(self, options: Sequence[str] = ()) -> None:
+        """Start its process, and do not wait. A format that fails ends the process, and its log says why."""
+        if self.data_directory.exists():
+            self._run("kafka.Kafka", options)
+        elif self.FORMATS_AT_START:
+            self._run(FORMAT_AND_SERVE.stem, options, self.format_arguments())
+        else:
+            self.format()
+            self._run("kafka.Kafka", options)
+
+    def _run(self, main_class: str, options: Sequence[str], arguments: Sequence[str] = ()) -> None:
+        java, *others, class_path = self._java
+        if main_class == FORMAT_AND_SERVE.stem:
+            class_path += f":{compiled(FORMAT_AND_SERVE, self._jars)}"
+        self._spawn([java, *options, *others, class_path, main_class, str(self.properties_path), *arguments])
+
+    def format_arguments(self) -> list[str]:
+        """What Kafka's storage tool is given to write the data directory's first files."""
+        return ["format", *self.format_options, "-t", CLUSTER_ID, "-c", str(self.properties_path)]
+
     def format(self) -> None:
-        """Write the data directory's first files."""
-        command = [*self._java, "kafka.tools.StorageTool", "format", *self.FORMAT_OPTIONS]
-        command += ["-t", CLUSTER_ID, "-c", str(self.properties_path), *self._release]
+        """Write the data directory's first files, and start nothing."""
+        command = [*self._java, "kafka.tools.StorageTool", *self.format_arguments()]
         formatted = subprocess.run(command, capture_output=True, text=True)
         if formatted.returncode != 0:
             raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
+
+    def close(self) -> None:
+        self.kill()  # Its data are dropped, so nobody needs what a clean stop writes.
 
     def renew(self) -> None:
         self.kill()

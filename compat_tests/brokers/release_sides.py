@@ -23,6 +23,7 @@ class OlderKafka(KafkaProcess):
     """A Kafka whose voters are in its settings."""
 
     FORMAT_OPTIONS = ()
+    FORMATS_AT_START = False
 
     def __init__(self, jars: Path, directory: Path, overrides: dict[str, str] | None = None) -> None:
         super().__init__(jars, directory, overrides)

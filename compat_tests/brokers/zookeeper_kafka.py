@@ -56,7 +56,7 @@ class ZooKeeperKafka(KafkaProcess):
     def start(self, options: tuple[str, ...] = ()) -> None:  # type: ignore[override]
         """Start both. The broker waits for ZooKeeper by itself, and makes its directory."""
         self._zookeeper.start()
-        self._spawn([self._java[0], *options, *self._java[1:], "kafka.Kafka", str(self.properties_path)])
+        self._run("kafka.Kafka", options)
         wait_until_ready(self, self.is_alive)
 
     def close(self) -> None:

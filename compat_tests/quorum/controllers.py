@@ -44,9 +44,7 @@ class KafkaVoter(KafkaProcess):
         settings = settings_of(node_id, ports, self.data_directory, is_dynamic=is_dynamic)
         settings["metadata.log.max.snapshot.interval.ms"] = "3000"
         self.properties_path.write_text(as_properties(settings))
-
-    def format(self) -> None:
-        self.format_for(self.properties_path, "--standalone" if self.is_dynamic else None)
+        self.format_options = ["--standalone"] if is_dynamic else []
 
     def format_for(self, properties: Path, how: str | None) -> None:
         """Have Kafka's tool format the directory that a file of properties names."""

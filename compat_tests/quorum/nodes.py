@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.brokers.broker import BrokerFailed, free_port
+from compat_tests.brokers.broker import free_port
 from compat_tests.brokers.kafka_process import CLUSTER_ID, KafkaProcess
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.brokers.settings import SHARED_SETTINGS, as_properties
@@ -66,13 +65,7 @@ class KafkaNode(KafkaProcess):
         super().__init__(jars, directory, port=controller_port if role == "controller" else port)
         settings = of_role(role, node_id, self.port, controller_port) | _dotted(more)
         self.properties_path.write_text(as_properties({**settings, "log.dirs": str(self.data_directory)}))
-        self._options = ["--standalone"] if role == "controller" else []
-
-    def format(self) -> None:
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path)]
-        formatted = subprocess.run([*command, *self._options], capture_output=True, text=True)
-        if formatted.returncode != 0:
-            raise BrokerFailed(f"StorageTool format failed:\n{formatted.stdout}{formatted.stderr}")
+        self.format_options = ["--standalone"] if role == "controller" else []
 
 
 def our_node(

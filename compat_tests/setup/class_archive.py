@@ -35,6 +35,8 @@ def make(jars: Path) -> Path | None:
             return archive
         written = Path(scratch) / "written.jsa"
         kafka = KafkaProcess(jars, Path(scratch))
+        # An archive is written only for classes that are all in jars, and what formats at the start is not.
+        kafka.format()
         kafka.start([f"-XX:ArchiveClassesAtExit={written}"])
         kafka.stop()
         if not written.exists():

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from compat_tests.setup.compiled import compiled
 from compat_tests.streams_rules import cases
 from tests.coordinator import test_streams_assignor, test_streams_reconciliation, test_streams_topics
 from tests.seeds import seed_of_the_code
@@ -31,7 +32,8 @@ def test_kafka_decides_the_same(
     part: str, drawn: Callable[[Random, int], Iterator[str]], decided: Callable[..., str], kafka_jars: Path
 ) -> None:
     asked = list(drawn(Random(seed_of_the_code()), COUNT))
-    command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{kafka_jars}/*", str(SOURCE), part]
+    command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp"]
+    command += [f"{kafka_jars}/*:{compiled(SOURCE, kafka_jars)}", SOURCE.stem, part]
     done = subprocess.run(
         command, input="\n".join(asked), capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT_SECONDS
     )

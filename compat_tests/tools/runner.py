@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from compat_tests.setup import class_archive
+from compat_tests.setup.compiled import compiled
+
 TIMED_OUT = -1
 TIMEOUT_SECONDS = 150.0
 # The JVM itself stops a call that takes too long; after this additional time the JVM counts as stuck.
@@ -19,7 +22,6 @@ JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
     "-Djava.security.manager=allow",
 )
 
@@ -85,7 +87,8 @@ class ToolRunner:
             "logger.t.name = org.apache.kafka.tools\nlogger.t.level = error\nlogger.t.appenderRef.c.ref = C\n"
             "logger.a.name = kafka.admin\nlogger.a.level = error\nlogger.a.appenderRef.c.ref = C\n"
         )
-        command = ["java", *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*", str(SOURCE)]
+        command = ["java", *JAVA_OPTIONS, *class_archive.options(jars), f"-Dlog4j2.configurationFile={logging}"]
+        command += ["-cp", f"{jars}/*:{compiled(SOURCE, jars)}", SOURCE.stem]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._sending = threading.Lock()
         self._answered = threading.Condition()
