@@ -74,20 +74,26 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 	part lint lint_beside; \
 	report_parts
 
-# Two processes, each with a real Kafka of its own: half of the time goes into waits, of clients and for a JVM's start.
-# They take the files in the order of compat_tests/conftest.py.
-IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder --durations 15
+# The processes take the files in the order of compat_tests/conftest.py.
+BY_FILES := --dist loadfile --no-loadscope-reorder --durations 15
 
+# What set-up downloads and builds comes beside the unit tests, which need nothing of it; what it says comes after theirs.
+# Compat has one process more than processors, each with a real Kafka of its own: half of the time goes into waits, of
+# clients and for a JVM's start. Spark's jobs keep two processors busy.
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
+	said=$$(mktemp); $(BIN)/python -m compat_tests.setup >"$$said" 2>&1 & setting_up=$$!; \
+	trap 'kill $$setting_up 2>/dev/null || true; rm -f "$$said"' EXIT; \
+	set_up_beside() { local code=0; wait $$setting_up || code=1; cat "$$said"; return $$code; }; \
 	part lint lint; \
-	part set-up $(BIN)/python -m compat_tests.setup; \
-	part unit $(BIN)/python -m pytest tests -n auto --dist worksteal $(ARGS); \
-	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests -n auto --dist worksteal $(ARGS); \
-	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad $(IN_TWO) $(ARGS) \
+	part unit $(BIN)/python -m pytest tests -n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
+	part set-up set_up_beside; \
+	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests \
+		-n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
+	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad -n 2 $(BY_FILES) $(ARGS) \
 		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
-	part compat $(BIN)/python -m pytest compat_tests $(IN_TWO) $(ARGS); \
-	part spark $(BIN)/python -m pytest spark_it/tests $(IN_TWO) $(ARGS); \
+	part compat $(BIN)/python -m pytest compat_tests -n $(AND_ONE_MORE) $(BY_FILES) $(ARGS); \
+	part spark $(BIN)/python -m pytest spark_it/tests -n 2 $(BY_FILES) $(ARGS); \
 	report_parts
 
 test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SIGKILL under load and bad fields in every version

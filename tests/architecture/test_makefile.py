@@ -13,7 +13,7 @@ from tests.architecture.source import PROJECT
 
 PARTS = {
     "quick": ["unit", "lint"],
-    "test": ["lint", "set-up", "unit", "portable", "clients", "compat", "spark"],
+    "test": ["lint", "unit", "set-up", "portable", "clients", "compat", "spark"],
     "test-long": [
         "lint",
         "set-up",
