@@ -83,8 +83,8 @@ def test_a_broker_of_pykafkad_under_a_controller_of_kafka(
     )
 
     ours.stop()
-    registered = "(id 3|broker 3|brokerId=3)"
-    assert re.search(rf"{registered}.*(controlled shutdown|SHUTDOWN_NOW|immediate shutdown)", controller.log_text())
+    told = re.compile("(id 3|broker 3|brokerId=3).*(controlled shutdown|SHUTDOWN_NOW|immediate shutdown)")
+    until("the controller says so", lambda: told.search(controller.log_text()))
     ours.start()
     written += write(ours.bootstrap, "second")
     assert read(ours.bootstrap, len(written)) == sorted(written, key=lambda each: each[0])

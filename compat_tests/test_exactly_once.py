@@ -20,14 +20,20 @@ RECORDS = 400
 IN_A_TRANSACTION = 20
 PARTITIONS = 2
 SECONDS = 60
-LOADING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+ATTEMPT_SECONDS = 20
+LOADING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,
+)
 
 
 class Copier:
     """Copies `source` to `target` in transactions, with librdkafka. Every fourth transaction is aborted."""
 
     def __init__(self, bootstrap: str, source: str, target: str, group: str, transactional_id: str) -> None:
-        self.bootstrap, self.source, self.target = bootstrap, source, target
+        self.bootstrap, self.source, self.target, self.group = bootstrap, source, target, group
         self.transactional_id = transactional_id
         self.consumer = Consumer(
             {
@@ -39,6 +45,7 @@ class Copier:
             }
         )
         self.consumer.subscribe([source])
+        self.observer = self.new_observer()
         self.producer = self.new_producer()
         self.transactions = 0
 
@@ -97,17 +104,24 @@ class Copier:
             self.consumer.seek(TopicPartition(partition.topic, partition.partition, offset))
 
     def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """What the group has committed. Its coordinator loads after the broker's end, and librdkafka tells that."""
+        """What the group has committed. Its coordinator loads after the broker's end, and librdkafka tells that. A
+        client without membership asks: a member of librdkafka's looks for the coordinator no more until its session is
+        over.
+        """
         deadline = time.monotonic() + SECONDS
         while True:
             try:
-                return self.consumer.committed(partitions, timeout=SECONDS)
+                return self.observer.committed(partitions, timeout=ATTEMPT_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() not in LOADING:
                     raise
                 if time.monotonic() > deadline:
                     raise TookTooLong(f"the group has no coordinator after {SECONDS} s") from error
                 time.sleep(0.1)
+                self.observer = self.new_observer()
+
+    def new_observer(self) -> Consumer:
+        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": self.group, "enable.auto.commit": False})
 
     def close(self) -> None:
         self.consumer.close()
