@@ -21,11 +21,7 @@ from compat_tests.quorum.nodes import CONTROLLER, KAFKA, REPLICATED, KafkaNode, 
 from compat_tests.tools.runner import ToolRunner
 
 OURS = (3, 4)
-SESSIONS = {
-    "broker_session_timeout_ms": "4000",
-    "broker_heartbeat_interval_ms": "1000",
-    "auto_leader_rebalance_enable": "false",
-}
+MOVED_BY_HAND = {"auto_leader_rebalance_enable": "false"}
 
 
 class Mixed(NamedTuple):
@@ -51,7 +47,7 @@ def mixed(
     """The controller is of the one kind or of the other. Either takes minutes, and is left out without
     `--whole-suites`."""
     request.getfixturevalue("whole_suites")
-    port, more = free_port(), {**REPLICATED, **SESSIONS}
+    port, more = free_port(), {**REPLICATED, **MOVED_BY_HAND}
     made: dict[int, ProcessBroker] = {KAFKA: KafkaNode(kafka_jars, tmp_path / "kafka", "broker", KAFKA, port, **more)}
     for each in OURS:
         made[each] = our_node(tmp_path / str(each), "broker", each, port, **more)

@@ -22,9 +22,6 @@ from compat_tests.scenarios.differences import allowing
 from compat_tests.scenarios.exchange import CLOSED, Exchange
 from compat_tests.scenarios.normalise import differences, normalised
 
-# Kafka's controller waits this long before a killed broker may return; a broker that stalls for this long loses its
-# leaders.
-SETTINGS = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
 WAYS = ("restart", "kill", "restart")
 NOT_COORDINATOR = 16
 
@@ -78,7 +75,7 @@ def brokers(request: pytest.FixtureRequest, pytestconfig: pytest.Config, tmp_pat
         directory = tmp_path / f"{name}-{number}"
         directory.mkdir()
         source: KafkaSource | None = request.getfixturevalue("kafka_source") if name == "kafka" else None
-        broker = PykafkadProcess(directory, SETTINGS) if source is None else source.broker(directory, SETTINGS)
+        broker = PykafkadProcess(directory) if source is None else source.broker(directory)
         request.addfinalizer(broker.close)
         made.append(broker)
     return made

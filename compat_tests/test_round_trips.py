@@ -32,9 +32,6 @@ SETTINGS = {
     # A kill loses what the checkpoints do not have yet.
     "log.flush.start.offset.checkpoint.interval.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "500",
-    # A Kafka that follows a killed broker waits until that broker's session has expired.
-    "broker.session.timeout.ms": "6000",
-    "broker.heartbeat.interval.ms": "500",
     # Idle producers in a transaction must not expire during this test.
     "transaction.max.timeout.ms": "3600000",
 }

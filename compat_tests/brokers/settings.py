@@ -15,7 +15,8 @@ SHARED_SETTINGS = {
     "group.min.session.timeout.ms": "1000",
     "group.streams.min.session.timeout.ms": "2000",
     "group.streams.min.heartbeat.interval.ms": "500",
-    # A Kafka that was killed, or that left its controller, may register again only when its session is over.
+    # A Kafka that was killed, or that left its controller, may register again only when its session is over. One that
+    # stalls for so long loses its leaders.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
     # Kafka removes empty groups and expired offsets every ten minutes, which could happen during any test.
