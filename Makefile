@@ -77,17 +77,17 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 # The processes take the files in the order of compat_tests/conftest.py.
 BY_FILES := --dist loadfile --no-loadscope-reorder --durations 15
 
-# What set-up downloads and builds comes beside the unit tests, which need nothing of it; what it says comes after theirs.
+# What set-up downloads and builds comes beside lint and the unit tests, which need nothing of it; it says at once what it
+# is about to install.
 # Compat has one process more than processors, each with a real Kafka of its own: half of the time goes into waits, of
 # clients and for a JVM's start. Spark's jobs keep two processors busy.
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
-	said=$$(mktemp); $(BIN)/python -m compat_tests.setup >"$$said" 2>&1 & setting_up=$$!; \
-	trap 'kill $$setting_up 2>/dev/null || true; rm -f "$$said"' EXIT; \
-	set_up_beside() { local code=0; wait $$setting_up || code=1; cat "$$said"; return $$code; }; \
+	$(BIN)/python -u -m compat_tests.setup & setting_up=$$!; \
+	trap 'kill $$setting_up 2>/dev/null || true' EXIT; \
 	part lint lint; \
 	part unit $(BIN)/python -m pytest tests -n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
-	part set-up set_up_beside; \
+	part set-up wait $$setting_up; \
 	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests \
 		-n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
 	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad -n 2 $(BY_FILES) $(ARGS) \
