@@ -348,6 +348,8 @@ class Broker(BrokerParts, RuntimeNode):
             for _ in range(_RETRIES_PER_TURN):
                 left -= waits.retry(now, left)
                 self.commits.finish()
+                if not waits.is_touched:
+                    break
             self._waits_left = left
         if not self.commits.is_idle:
             self.commits.begin()

@@ -120,6 +120,11 @@ class Purgatory:
         """Whether touched waits are left to be tried."""
         return bool(self._marked)
 
+    @property
+    def is_touched(self) -> bool:
+        """Whether something was touched since the last `retry`."""
+        return bool(self._touched)
+
     def retry(self, now: float, limit: int) -> int:
         """Try every touched operation once, at most `limit` of them; how many were tried. The rest are the first of the
         next call."""

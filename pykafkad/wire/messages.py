@@ -109,6 +109,7 @@ class _Registry:
         self.schemas: dict[type, notation.Message] = {}
         self.parts: dict[type, tuple[dict[str, type], dict[str, object]]] = {}
         self.functions: dict[tuple[type, int, str], Callable] = {}
+        self.of_apis: dict[tuple[int, str], type] = {}
 
     def apis(self) -> dict[str, tuple[int, str]]:
         """Maps each API's name in snake case to (key, file), read from the file names."""
@@ -296,11 +297,19 @@ def decode(cls: type, version: int, buffer: bytes | bytearray | memoryview) -> S
 
 
 def _api_class(api_key: int, kind: str) -> type:
+    # Each answer of another node asks for it.
+    known = _registry.of_apis.get((api_key, kind))
+    return known or _find_api_class(api_key, kind)
+
+
+def _find_api_class(api_key: int, kind: str) -> type:
     for key, file in _registry.apis().values():
         if key == api_key:
             for name in notation.headers(_registry.text(file)):
                 if name.endswith(kind):
-                    return globals().get(name) or __getattr__(name)
+                    found: type = globals().get(name) or __getattr__(name)
+                    _registry.of_apis[api_key, kind] = found
+                    return found
     raise ProtocolError(f"no API has key {api_key}")
 
 

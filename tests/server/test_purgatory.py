@@ -44,6 +44,23 @@ def test_touching_marks_and_retry_answers():
     assert purgatory.count == 0 and purgatory.next_deadline() is None
 
 
+def test_it_tells_whether_something_is_to_be_retried():
+    """What an attempt touches counts, and a key for which nobody waits does not."""
+    purgatory, _ = make()
+    wait = Wait(["log"], 10.0)
+    purgatory.park("token", wait)
+    purgatory.touch("other")
+    assert not purgatory.is_touched
+    purgatory.touch("log")
+    assert purgatory.is_touched
+    wait.attempt = lambda now: purgatory.touch("log")
+    purgatory.retry(1.0, 100)
+    assert purgatory.is_touched
+    del wait.attempt
+    purgatory.retry(1.0, 100)
+    assert not purgatory.is_touched
+
+
 def test_a_wait_on_several_keys_is_tried_once_and_forgotten_everywhere():
     purgatory, answers = make()
     wait = Wait(["a", "b", "c"], 10.0)
