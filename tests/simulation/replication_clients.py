@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 from pykafkad import errors
@@ -17,6 +18,8 @@ from tests.simulation.network import Host
 from tests.simulation.replication_world import PORT
 
 CLIENT = "client"
+_BATCH_OVERHEAD = 12
+"""The base offset and the length of a batch."""
 _LIMITS = Limits(request_timeout_ms=4000, connect_timeout_ms=1000, backoff_max_ms=200)
 
 
@@ -95,16 +98,18 @@ class Clients:
 
 def records_of(data, offset=0):
     """(offset, value) of the records in an answer."""
-    from pykafkad.wire.batch import parse_header
-
     found, position, data = [], 0, bytes(data or b"")
     while position < len(data):
-        size = parse_header(data, position).size_bytes
-        found += [
-            (each.offset, bytes(each.value)) for each in iterate_records(memoryview(data)[position : position + size])
-        ]
+        size = _BATCH_OVERHEAD + int.from_bytes(data[position + 8 : position + _BATCH_OVERHEAD], "big")
+        found += _of_batch(data[position : position + size])
         position += size
     return [each for each in found if each[0] >= offset]
+
+
+@functools.lru_cache(maxsize=10_000)
+def _of_batch(batch):
+    """The same of one batch. Readers and checkers see the same ones again and again."""
+    return [(each.offset, bytes(each.value)) for each in iterate_records(memoryview(batch))]
 
 
 class Producer:
