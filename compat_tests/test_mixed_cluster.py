@@ -44,9 +44,7 @@ def mixed(
     request: pytest.FixtureRequest, kafka_jars: Path, tmp_path: Path, runner: ToolRunner,
     started: Callable[[ProcessBroker], ProcessBroker],
 ) -> Iterator[Mixed]:  # fmt: skip
-    """The controller is of the one kind or of the other. Either takes minutes, and is left out without
-    `--whole-suites`."""
-    request.getfixturevalue("whole_suites")
+    """The controller is of the one kind or of the other."""
     port, more = free_port(), {**REPLICATED, **MOVED_BY_HAND}
     made: dict[int, ProcessBroker] = {KAFKA: KafkaNode(kafka_jars, tmp_path / "kafka", "broker", KAFKA, port, **more)}
     for each in OURS:
@@ -111,6 +109,8 @@ def batches(runner: ToolRunner, node: ProcessBroker, partition: int) -> list[str
     return [line for line in outcome.output.splitlines() if not line.startswith("Dumping ")]
 
 
+# Either kind takes minutes. Asked for here, before the tools have a JVM.
+@pytest.mark.usefixtures("whole_suites")
 @pytest.mark.timeout(900)
 def test_each_broker_leads_everything_and_is_killed(
     mixed: Mixed, kafka_jars: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -15,7 +15,8 @@ from compat_tests.java_tools import JAVA_OPTIONS
 from compat_tests.setup import class_archive
 
 PARTITIONS = 4
-PAUSE_SECONDS = 0.01
+# Each record is a request of its own to a leader, and to two followers.
+PAUSE_SECONDS = 0.02
 # Longer than a leader and its coordinator can be away, also on a busy machine.
 DELIVERY_SECONDS = 120
 SOURCE = Path(__file__).with_name("LoadWriter.java")
