@@ -20,7 +20,6 @@ from compat_tests.brokers.broker import Broker
 from compat_tests.brokers.pykafkad_process import PykafkadProcess
 from compat_tests.conftest import assert_no_bug_logged
 from compat_tests.samples import wait_until
-from compat_tests.test_restart_seen import SETTINGS
 
 PAUSE_SECONDS = 0.01
 QUIET_SECONDS = 0.5
@@ -32,15 +31,15 @@ BACKOFF_MS = 200
 # A Kafka that stops tells its controller first, and then answers for some milliseconds that the cluster has no broker.
 # librdkafka forgets all brokers on such an answer, also those it was given, and never connects again (its issue 5301).
 # With this setting Kafka does not tell its controller. pykafkad never gives that answer.
-SETTINGS_OF_KAFKA = {**SETTINGS, "controlled.shutdown.enable": "false"}
+SETTINGS_OF_KAFKA = {"controlled.shutdown.enable": "false"}
 
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker for one test, whose controller does not wait long for a killed broker."""
+    """A broker for one test."""
     directory = tmp_path_factory.mktemp(request.param)
     if request.param == PykafkadProcess.name:
-        own: Broker = PykafkadProcess(directory, SETTINGS)
+        own: Broker = PykafkadProcess(directory)
     else:
         own = request.getfixturevalue("kafka_source").broker(directory, SETTINGS_OF_KAFKA)
     try:
