@@ -167,6 +167,11 @@ class Settings(BrokerAttributes):
         """
         properties = _with_node_id(properties)
         rows = ROWS[BROKER]
+        acts_as = properties.get(ACT_AS, (SERVED_RELEASE, ""))[0]
+        if acts_as != SERVED_RELEASE and acts_as in rows[ACT_AS].allowed.split("|"):
+            from pykafkad.settings import release
+
+            rows = release.of(acts_as).rows[BROKER]
         parsed = {}
         for name, (text, origin) in properties.items():
             row = rows.get(name)

@@ -98,8 +98,10 @@ def created_and_deleted(broker: Exchange) -> None:
             acl("k", principal=principal, resource_type=6, operation=8),
             acl("User:x", principal=principal, resource_type=7, operation=13),
         ]
-        broker.ask("CreateAcls", version, creations=[*rows, rows[0]])
-        stored(broker, principal, 9)
+        answer = broker.ask("CreateAcls", version, creations=[*rows, rows[0]])
+        # Beside other releases than 4.3.1 some may be refused.
+        count = sum(not row.error_code for row in answer.results[: len(rows)])
+        stored(broker, principal, count)
         broker.ask("DescribeAcls", version, **own)
         broker.ask("CreateAcls", version, note="again", creations=rows[:2])
         broker.ask("CreateAcls", version, note="nothing", creations=[])
@@ -107,7 +109,7 @@ def created_and_deleted(broker: Exchange) -> None:
         delete(broker, version, "none found", chosen(principal_filter=broker.name("nobody")))
         literal = {**own, "resource_type_filter": TOPIC, "pattern_type_filter": LITERAL}
         delete(broker, version, "twice by two filters", literal, {**literal, "operation": 3})
-        stored(broker, principal, 6)
+        stored(broker, principal, count - 3)
         broker.ask("DescribeAcls", version, note="what is left", **own)
         delete(broker, version, "the rest", own)
         stored(broker, principal, 0)

@@ -196,6 +196,12 @@ class Exchange:
             self._main = self.connect()
         return answer
 
+    def needs(self, api: str) -> None:
+        """Raise `NotOffered` beside a release without the API, before what it has not is waited for."""
+        offered = OFFERED.get()
+        if offered is not None and not offered[api]:
+            raise NotOffered(f"{api} v0")
+
     def until(self, attempt: Callable[[], Any], accept: Callable[[Any], object]) -> Any:
         """Repeat an unrecorded request until its answer is accepted, for effects that take a moment."""
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -284,6 +290,8 @@ class Exchange:
         if OFFERED.get() is not None:
             known = self._settings_of_groups()
             named = {key: value for key, value in named.items() if key in known}
+            if not named:
+                return
         settings = [part(api, "AlterableConfig", name=key, value=value) for key, value in named.items()]
         resource = part(
             api, "AlterConfigsResource", resource_type=GROUP_RESOURCE, resource_name=group, configs=settings
@@ -295,8 +303,8 @@ class Exchange:
     def _settings_of_groups(self) -> set[str]:
         asked = part("DescribeConfigs", "DescribeConfigsResource", resource_type=GROUP_RESOURCE, resource_name="any")
         asked.configuration_keys = None
-        (found,) = self.quietly("DescribeConfigs", 4, resources=[asked]).results
-        return {row.name for row in found.configs}
+        results = self.quietly("DescribeConfigs", 4, resources=[asked]).results
+        return {row.name for found in results for row in found.configs}
 
     def coordinator(self, group: str) -> None:
         """Wait until the coordinator of `group` serves it, which takes a moment after the first use of groups."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat_tests.scenarios.exchange import ZERO_UUID, Exchange, part, versions
+from compat_tests.scenarios.exchange import ZERO_UUID, Exchange, NotOffered, part, versions
 from compat_tests.scenarios.registry import scenario
 
 METADATA = "__cluster_metadata"
@@ -111,6 +111,8 @@ def features_updated(broker: Exchange) -> None:
         broker.ask("UpdateFeatures", version, note="twice", feature_updates=[update(ELR, 1), update(ELR, 1)], **ask)
         broker.ask("UpdateFeatures", version, note="no time", feature_updates=same, timeout_ms=0)
         broker.ask("UpdateFeatures", version, note="down", feature_updates=[update(ELR, 0)], **ask)
+    if finalized(broker) is None:
+        raise NotOffered(f"the feature {ELR}")
     for version in (1, 2):
         down, up = [update(ELR, 0, SAFE_DOWNGRADE)], [update(ELR, 1)]
         broker.ask("UpdateFeatures", version, note="safely down", feature_updates=down, timeout_ms=10_000)

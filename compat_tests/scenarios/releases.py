@@ -8,7 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-RELEASES = ("4.1", "4.4")
+RELEASES = ("3.9", "4.1", "4.4")
 
 
 class Difference(NamedTuple):
@@ -60,10 +60,86 @@ _OF_EPOCHS = (
     "consumer_group_topics_change",
 )
 _REVOKED = "4.1 describes a member without the partitions that it has to give up; here they are shown, as in 4.3."
-_BLANK = "4.1 takes an empty item of a list; here it is refused, as in 4.3."
 _TWICE = "4.4 refuses an item that a list has twice; here it is taken as in 4.3."
 _STANDBY = "4.4 assigns and counts standby and moving tasks in another order; here they are assigned as in 4.3."
+_LATER_EPOCH = "3.9 takes what a later epoch writes into a transaction; here it is refused, as in 4.3."
+_OLD_RECORDS = "The coordinator of 3.9 writes a group when it is stable; here it is written as in 4.3."
 DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        "3.9",
+        "client_metrics.subscription_settings",
+        "IncrementalAlterConfigs v1 interval *",
+        "*",
+        "3.9 fails with UNKNOWN_SERVER_ERROR for an interval that is no number; here it is refused, as in 4.3.",
+    ),
+    Difference(
+        "3.9",
+        "client_metrics.subscription_settings",
+        "IncrementalAlterConfigs v1 match ''",
+        "*",
+        "3.9 refuses an empty list of patterns; here it is taken, as in 4.3.",
+    ),
+    Difference(
+        "3.9",
+        "fenced.fetchers_without_zstd",
+        "Fetch * zstd",
+        "responses.*",
+        "3.9 has other empty fields beside the error UNSUPPORTED_COMPRESSION_TYPE.",
+    ),
+    Difference(
+        "3.9",
+        "fetch_sessions.leader_hints",
+        "Fetch *",
+        "node_endpoints",
+        "3.9 tells followers the addresses of leaders, too, which they know.",
+    ),
+    Difference(
+        "3.9",
+        "offsets.deleting_offsets",
+        "OffsetDelete v0 empty group",
+        "topics*",
+        "3.9 has one row for a partition that is named twice.",
+    ),
+    Difference(
+        "3.9",
+        "quorum.brokers_unregistered",
+        "UnregisterBroker *",
+        "error_message",
+        "3.9 has no text beside the error.",
+    ),
+    Difference(
+        "3.9",
+        "setting_values.of_a_topic",
+        "message.format.version of *",
+        "",
+        "3.9 checks message.format.version, which has no effect; here every text is taken.",
+    ),
+    Difference(
+        "3.9",
+        "setting_values.of_the_broker",
+        "advertised.listeners of *",
+        "",
+        "3.9 changes and checks advertised.listeners while it runs; here they stay as they were at start.",
+    ),
+    Difference("3.9", "stored_groups.a_group_of_two", "*", "*", _OLD_RECORDS),
+    Difference("3.9", "stored_groups.life_of_a_group", "*", "*", _OLD_RECORDS),
+    Difference(
+        "3.9",
+        "transactional_data.markers_of_administrators",
+        "Produce v11 a fenced producer",
+        "*.log_start_offset",
+        "3.9 tells a fenced producer the start of the log.",
+    ),
+    Difference("3.9", "transactional_data.refused_offsets", "TxnOffsetCommit v0 * epoch", "*", _LATER_EPOCH),
+    Difference("3.9", "transactional_data.refused_offsets", "TxnOffsetCommit v0 * id", "*", _LATER_EPOCH),
+    Difference(
+        "3.9",
+        "transactional_data.refused_offsets",
+        "TxnOffsetCommit v0 long",
+        "topics",
+        "3.9 has one row for a topic of which partitions are refused; here there are two, as in 4.3.",
+    ),
+    Difference("3.9", "transactional_data.wrong_producers", "Produce v9 a later epoch, ongoing", "*", _LATER_EPOCH),
     *(Difference("4.1", f"consumer_groups.{name}", "*", "*epoch", _EPOCHS) for name in _OF_EPOCHS),
     Difference(
         "4.1", "consumer_groups.consumer_group_epochs", "ConsumerGroupHeartbeat v1 an epoch long ago", "*", _EPOCHS
@@ -94,22 +170,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         "DescribeGroups v5 between",
         "*",
         "4.1 describes a classic group as dead until its first members are in the log; here it is shown, as in 4.3.",
-    ),
-    Difference(
-        "4.1",
-        "client_metrics.subscription_settings",
-        "IncrementalAlterConfigs v1 metrics 'a,,b'",
-        "*",
-        _BLANK,
-    ),
-    *(
-        Difference("4.1", "setting_values.of_the_broker", f"{name} of '1'", "", _BLANK)
-        for name in (
-            "sasl.enabled.mechanisms",
-            "sasl.kerberos.principal.to.local.rules",
-            "ssl.cipher.suites",
-            "ssl.enabled.protocols",
-        )
     ),
     Difference(
         "4.4",
@@ -216,8 +276,44 @@ ENDS: tuple[Ending, ...] = (
             "streams_topologies.streams_group_topology_changes",
         )
     ),
-    Ending("4.1", "api_versions.served_apis", "4.1 has fewer APIs than the scenario expects."),
-    Ending("4.1", "stored_groups.committed_offsets", "4.1 has no OffsetCommit by ids of topics."),
+    Ending("3.9 4.1", "stored_groups.committed_offsets", "These have no OffsetCommit by ids of topics."),
+    *(
+        Ending("3.9", name, "3.9 has version 0 of ConsumerGroupHeartbeat alone, and that is off.")
+        for name in (
+            "consumer_groups.consumer_group_assignors",
+            "consumer_groups.consumer_group_assigns_after_its_interval",
+            "consumer_groups.consumer_group_epochs",
+            "consumer_groups.consumer_group_of_a_classic_one",
+            "consumer_groups.consumer_group_offsets",
+            "consumer_groups.consumer_group_pattern",
+            "consumer_groups.consumer_group_second_member",
+            "consumer_groups.consumer_group_static_member",
+            "consumer_groups.consumer_group_topics_change",
+            "transactional_data.offsets_of_consumer_group_members",
+        )
+    ),
+    *(
+        Ending("3.9", name, "3.9 has no settings of groups.")
+        for name in ("admin_limits.groups_and_metrics", "configs.of_groups", "setting_values.of_a_group")
+    ),
+    *(
+        Ending("3.9", name, "3.9 has no share groups.")
+        for name in ("share_groups.share_fetch_and_acknowledge", "share_strangers.requests_about_no_share_group")
+    ),
+    *(
+        Ending("3.9", name, "3.9 has not the version that the scenario asks for.")
+        for name in (
+            "reassignments.other_replication_factor",
+            "transactional_data.implicit_batches",
+            "transactional_producers.aborts_of_nothing",
+            "transactions.patterns_of_ids",
+        )
+    ),
+    Ending("3.9", "append_rules.sizes_after_recompression", "3.9 has no internal.segment.bytes."),
+    *(
+        Ending("3.9", name, "A transaction of 3.9 into which a later epoch has written never ends.")
+        for name in ("transactional_data.refused_offsets", "transactional_data.wrong_producers")
+    ),
     Ending(
         "4.1",
         "client_metrics.resources_listed",

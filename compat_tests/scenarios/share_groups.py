@@ -42,6 +42,7 @@ class Group:
 
     def share_coordinator(self) -> None:
         """Wait for the share coordinator of the first partition."""
+        self.broker.needs("ReadShareGroupStateSummary")
         key = f"{self.name}:{to_text(self.topic_id)}:0"
         self.broker.until(
             lambda: self.broker.quietly("FindCoordinator", 6, key_type=SHARE, coordinator_keys=[key]),

@@ -226,7 +226,9 @@ class GroupShard:
         request = event.request
         group = self.groups.get(request.group_id)
         max_bytes = self.settings.offset_metadata_max_bytes
-        error_code = offsets.check_commit(group, request, event.group_id_not_found, max_bytes)
+        release = self.settings.release
+        tells_more = event.group_id_not_found and not (release is not None and release.has_old_coordinator)
+        error_code = offsets.check_commit(group, request, tells_more, max_bytes)
         if error_code:
             step.reply(event.token, offsets.refused(request, error_code))
             return

@@ -87,6 +87,14 @@ def _rows(
     check, describe = _RESOURCES[kind]
     check(ctx, name)
     wanted = resource.configuration_keys
+    release = ctx.settings.release
+    if (
+        kind == TYPE_CLIENT_METRICS
+        and release is not None
+        and "DescribeConfigs.set_client_metrics_only" in release.answers
+    ):
+        # Which ones are asked for was not looked at.
+        wanted = None
     if wanted or kind == TYPE_BROKER_LOGGER:
         found = describe(ctx, name)
         if wanted and snapshot_actions.LIST in wanted and kind == TYPE_BROKER and not ctx.on_controller:

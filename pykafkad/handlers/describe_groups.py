@@ -11,7 +11,7 @@ Gaps: none.
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.coordinator.group_states import DEAD
+from pykafkad.coordinator.group_states import DEAD, STABLE
 from pykafkad.handlers.authorization import may
 from pykafkad.handlers.authorization_rules import RULES
 from pykafkad.handlers.operations import authorized_operations
@@ -42,6 +42,11 @@ def handle(ctx: Context, request: messages.DescribeGroupsRequest) -> Generator[N
             if row.error_code == errors.NONE:
                 row.authorized_operations = authorized_operations(ctx, "Group", row.group_id)
                 yield
+    if ctx.settings.release is not None and ctx.settings.release.has_old_coordinator:
+        for row in described:
+            if row.group_state != STABLE:
+                for member in row.members:
+                    member.member_assignment = b""
     return messages.DescribeGroupsResponse(groups=refused + described)
 
 

@@ -30,7 +30,9 @@ def handle(ctx: Context, request: messages.GetTelemetrySubscriptionsRequest) -> 
         instance_id = telemetry.new_id()
     instance = telemetry.instance(ctx, bytes(instance_id))
     try:
-        instance.check_get(ctx.now_ms)
+        release = ctx.settings.release
+        waits = release is not None and "GetTelemetrySubscriptions.waits_after_errors" in release.answers
+        instance.check_get(ctx.now_ms, always_waits=waits)
     except KafkaError as error:
         return messages.GetTelemetrySubscriptionsResponse(error_code=error.code)
     return messages.GetTelemetrySubscriptionsResponse(

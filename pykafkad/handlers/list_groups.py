@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def handle(ctx: Context, request: messages.ListGroupsRequest) -> Generator[None, None, object]:
-    states = {state.strip().lower() for state in request.states_filter}
+    release = ctx.settings.release
+    is_old = release is not None and release.has_old_coordinator
+    states = {(state if is_old else state.strip()).lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     answer = messages.ListGroupsResponse()
     if ctx.groups.is_loading:

@@ -57,13 +57,16 @@ def handle(ctx: Context, request: messages.ListOffsetsRequest) -> Generator[None
     if request.isolation_level not in _ISOLATION_LEVELS:
         return _refused(request, errors.UNKNOWN_SERVER_ERROR)
     twice = yield from _named_twice(request.topics)
-    topics: dict[str, dict[int, _Row]] = {}
+    release = ctx.settings.release
+    is_repeated = release is not None and "ListOffsets.repeats_rows" in release.answers
+    topics: dict[str, dict[int | tuple[int, int], _Row]] = {}
     for topic in request.topics:
         allowed = may(ctx, _DESCRIBE_TOPIC, topic.name)
         rows = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             yield
-            row = rows[asked.partition_index] = _Row(partition_index=asked.partition_index)
+            index = asked.partition_index
+            row = rows[(index, len(rows)) if is_repeated and index in rows else index] = _Row(partition_index=index)
             if not allowed:
                 row.error_code = _DESCRIBE_TOPIC.error
             elif (topic.name, asked.partition_index) in twice and ctx.version:

@@ -14,6 +14,7 @@ from pykafkad.uuids import ZERO
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.handlers.authorization import Caller, Rule
+    from pykafkad.handlers.context import Context
     from pykafkad.handlers.controller_context import ControllerContext
     from pykafkad.wire import messages
 
@@ -53,14 +54,16 @@ CONFIG_RESOURCES = {
 }
 
 
-def authorized_operations(ctx: Caller, resource_type: str, name: str) -> int:
+def authorized_operations(ctx: Context | ControllerContext, resource_type: str, name: str) -> int:
     """A bit field with one bit per operation that the caller may do on the resource."""
-    return sum(
-        1 << number for operation, number in OPERATIONS[resource_type] if ctx.could(operation, resource_type, name)
-    )
+    release = ctx.settings.release
+    known = OPERATIONS[resource_type]
+    if resource_type == "Group" and release is not None and "configs.without_groups" in release.answers:
+        known = tuple(each for each in known if not each[0].endswith("Configs"))
+    return sum(1 << number for operation, number in known if ctx.could(operation, resource_type, name))
 
 
-def cluster_operations(ctx: Caller) -> int:
+def cluster_operations(ctx: Context | ControllerContext) -> int:
     """As `authorized_operations` for the cluster; 0 for a caller that may not describe it."""
     if not may(ctx, RULES["DescribeCluster"][0]):
         return 0

@@ -68,11 +68,11 @@ class ClientInstance:
         self.terminating = False
         self.expires_ms = 0
 
-    def check_get(self, now_ms: int) -> None:
+    def check_get(self, now_ms: int, *, always_waits: bool = False) -> None:
         """Check that it may ask for its subscriptions now. Raises `KafkaError`."""
         if now_ms - max(self.last_get_ms, self.last_push_ms) >= self.interval_ms:
             self.last_get_ms = now_ms
-        elif self.last_error not in _ASK_AGAIN:
+        elif always_waits or self.last_error not in _ASK_AGAIN:
             raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
         self.last_error = errors.NONE
 

@@ -54,12 +54,18 @@ _TOO_MUCH_WORK = f"More than {MAX_COMPARISONS} comparisons or {MAX_SHOWN} matchi
 _TOO_MANY_DELETED = f"Cannot remove more than {record_codec.MAX_RECORDS_PER_CHANGE} acls in a single delete operation."
 
 
+def check_operation(creation: Creation, highest: int) -> None:
+    """Check the operation where later ones are not known. Raises `KafkaError`."""
+    if creation.operation > highest:
+        raise KafkaError(errors.INVALID_REQUEST, f"Unknown operation {creation.operation}")
+
+
 def create(
-    creations: Iterable[Creation], image: Image, random: Random, check_host: Callable[[str], None] | None = None
+    creations: Iterable[Creation], image: Image, random: Random, check_more: Callable[[Creation], None] | None = None
 ) -> tuple[list[StoredRecord], messages.CreateAclsResponse]:
     """The records that create entries, and the response. An entry that exists already succeeds without a record.
 
-    `check_host` raises `KafkaError` for a host that cannot be; without it every text can."""
+    `check_more` raises `KafkaError` for what a release of Kafka refuses beyond 4.3.1."""
     row = messages.CreateAclsResponse.AclCreationResult
     created = row()
     records: list[StoredRecord] = []
@@ -68,8 +74,8 @@ def create(
     for creation in creations:
         try:
             _check(creation)
-            if check_host is not None:
-                check_host(creation.host)
+            if check_more is not None:
+                check_more(creation)
         except KafkaError as error:
             rows.append(row(error_code=error.code, error_message=error.text))
             continue

@@ -326,13 +326,15 @@ class Controller:
     def _create_acls(self, event: events.CreateAcls) -> Effects:
         from pykafkad.metadata import acls
 
-        release, check_host = self.settings.release, None
+        release, check = self.settings.release, None
         if release is not None and "CreateAcls.address_ranges" in release.answers:
             from pykafkad.metadata import address_ranges
 
             level = self.image.features.get(features.METADATA_VERSION, 0)
-            check_host = lambda host: address_ranges.check(host, level)  # noqa: E731
-        return _finish(event.token, *acls.create(event.creations, self.image, self.random, check_host))
+            check = lambda creation: address_ranges.check(creation.host, level)  # noqa: E731
+        elif release is not None and (highest := release.answers.get("CreateAcls.highest_operation")):
+            check = lambda creation: acls.check_operation(creation, highest)  # noqa: E731
+        return _finish(event.token, *acls.create(event.creations, self.image, self.random, check))
 
     def _delete_acls(self, event: events.DeleteAcls) -> Effects:
         from pykafkad.metadata import acls

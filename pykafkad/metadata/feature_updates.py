@@ -38,32 +38,67 @@ _PREFIX = "The update failed for all features since the following feature had an
 
 
 def update(image: Image, settings: Settings, node_id: int, event: UpdateFeatures) -> list[object]:
-    """The effects of the event. When one feature cannot change, none does."""
+    """The effects of the event. When one feature cannot change, none does; before Kafka 4.0 the others did."""
     records: list[StoredRecord] = []
-    try:
-        for name, (level, upgrade_type) in event.updates.items():
-            proposed = {each: asked for each, (asked, _) in event.updates.items()}
-            unsupported = _unsupported(image, supported(settings), node_id, name, level, event.voters)
-            _check(image, unsupported, name, level, upgrade_type, proposed)
-            if name == KRAFT_VERSION and level > image.kraft_version and event.refusal is not None:
-                raise KafkaError(errors.INVALID_UPDATE_VERSION, event.refusal)
-            if name == KRAFT_VERSION:
-                # The level itself is in control records. This record gives the request an offset to wait for.
-                records.append(record_codec.record(messages.NoOpRecord()))
-            else:
-                records.append(record_codec.record(messages.FeatureLevelRecord(name=name, feature_level=level)))
-    except KafkaError as error:
-        text = _PREFIX + (error.text or errors.message(error.code))
-        return [Reply(event.token, messages.UpdateFeaturesResponse(error_code=error.code, error_message=text))]
+    is_each_alone = settings.release is not None and "UpdateFeatures.each_alone" in settings.release.answers
+    refused: dict[str, KafkaError] = {}
+    for name in event.updates:
+        try:
+            if not (is_each_alone and _is_as_it_is(image, name, *event.updates[name])):
+                records.append(_change(image, settings, node_id, event, name))
+        except KafkaError as error:
+            if not is_each_alone:
+                text = _PREFIX + _words(error)
+                return [Reply(event.token, messages.UpdateFeaturesResponse(error_code=error.code, error_message=text))]
+            refused[name] = error
     effects: list[object] = []
     if not event.validate_only:
-        if event.updates.get(ELIGIBLE_LEADER_REPLICAS, (0,))[0] > 0:
+        if ELIGIBLE_LEADER_REPLICAS not in refused and event.updates.get(ELIGIBLE_LEADER_REPLICAS, (0,))[0] > 0:
             records = [*minimum_for_elr(image, settings), *records]
-        if event.updates.get(KRAFT_VERSION, (0,))[0] > image.kraft_version:
+        if KRAFT_VERSION not in refused and event.updates.get(KRAFT_VERSION, (0,))[0] > image.kraft_version:
             effects.append(Append(record_codec.LOG, _quorum_with_voters(event)))
         if records:
             effects.append(Append(record_codec.LOG, records))
-    return [*effects, Reply(event.token, _success(event))]
+    return [*effects, Reply(event.token, _each(event, refused) if is_each_alone else _success(event))]
+
+
+def _change(image: Image, settings: Settings, node_id: int, event: UpdateFeatures, name: str) -> StoredRecord:
+    """The record by which a feature changes. Raises `KafkaError`."""
+    level, upgrade_type = event.updates[name]
+    proposed = {each: asked for each, (asked, _) in event.updates.items()}
+    unsupported = _unsupported(image, supported(settings), node_id, name, level, event.voters)
+    _check(image, unsupported, name, level, upgrade_type, proposed)
+    if name == KRAFT_VERSION and level > image.kraft_version and event.refusal is not None:
+        raise KafkaError(errors.INVALID_UPDATE_VERSION, event.refusal)
+    if name == KRAFT_VERSION:
+        # The level itself is in control records. This record gives the request an offset to wait for.
+        return record_codec.record(messages.NoOpRecord())
+    return record_codec.record(messages.FeatureLevelRecord(name=name, feature_level=level))
+
+
+def _is_as_it_is(image: Image, name: str, level: int, upgrade_type: int) -> bool:
+    """Whether a feature has that level, which was no change before Kafka 4.0; none has 0. Raises `KafkaError`."""
+    # Those releases did not look at the level of kraft.version, which is not in records of this kind.
+    found = 0 if name == KRAFT_VERSION else image.features.get(name, 0)
+    if level > found and upgrade_type in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        raise KafkaError(errors.INVALID_UPDATE_VERSION, f"A downgrade to the higher level {level} is impossible.")
+    return level == found and upgrade_type in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE)
+
+
+def _words(error: KafkaError) -> str:
+    return error.text or errors.message(error.code)
+
+
+def _each(event: UpdateFeatures, refused: dict[str, KafkaError]) -> messages.UpdateFeaturesResponse:
+    """The response that tells of each feature by itself."""
+    response = messages.UpdateFeaturesResponse
+    rows = []
+    for name in dict.fromkeys(event.names):
+        row = response.UpdatableFeatureResult(feature=name, error_message=None)
+        if name in refused:
+            row.error_code, row.error_message = refused[name].code, _words(refused[name])
+        rows.append(row)
+    return response(error_message="", results=rows)
 
 
 def _success(event: UpdateFeatures) -> messages.UpdateFeaturesResponse:

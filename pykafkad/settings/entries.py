@@ -138,7 +138,7 @@ def describe_client_metrics(settings: Settings, overrides: Mapping[str, str]) ->
 
 def _as_set(name: str, text: str) -> Entry:
     entry = Entry(name, text, [], None, False)
-    entry.source, entry.sensitive = CLIENT_METRICS_CONFIG, False
+    entry.source, entry.sensitive, entry.help = CLIENT_METRICS_CONFIG, False, ""
     return entry
 
 

@@ -10,7 +10,7 @@ them (ApiVersions, DescribeConfigs):
     answer   API.FIELD  NUMBER          what it answers in a field in which 4.3.1 answers nothing, or a switch
     SCOPE    NAME  DEFAULT;TYPE;APPLIES a setting; an empty part is as in 4.3.1, `none` is no default; a setting of
                                         topics or groups that 4.3.1 lacks has the broker's setting in place of APPLIES;
-                                        behind one more `;` what 4.3.1 lacks may allow, as in broker.txt
+                                        behind one more `;` what it allows, as in broker.txt
 
 `-` in the last column: the release has no such API, feature or setting; `!`: it has the setting, and does not show it.
 A feature is listed whether it differs or not.
@@ -74,6 +74,11 @@ class Release:
         return self.features["metadata.version"][1] < _LEVEL_OF_4_3
 
     @property
+    def has_old_coordinator(self) -> bool:
+        """Whether groups are those of the coordinator that Kafka 4.0 removed."""
+        return "groups.of_old_coordinator" in self.answers
+
+    @property
     def has_zookeeper(self) -> bool:
         """Whether its brokers are coordinated by ZooKeeper, where clients from before Kafka 0.9 keep their offsets."""
         return "metadata.version" in self.hidden
@@ -108,6 +113,7 @@ class Release:
             row = rows[name] = copy(rows[name])
             row.shown_type = kind or row.type
             row.internal = False
+            row.allowed = allowed or row.allowed
         else:
             row = rows[name] = Row(scope, " ".join((name, kind, _ABSENT, allowed or "any", applies, "no", _HELP)))
         if applies and scope == BROKER:
