@@ -22,6 +22,7 @@ PARTS = {
         "damage",
         "quorum",
         "replicas",
+        "large",
         "fuzz",
         "logins",
         "atheris",

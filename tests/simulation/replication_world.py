@@ -74,7 +74,7 @@ class ControllerLink:
     def __init__(self, world, node):
         self.world = world
         self.node = node
-        self.image = Image()
+        self.image = world.new_image()
         self.applied = 0
         self.is_cut = False
 
@@ -132,7 +132,7 @@ class BrokerNode:
         self.world = world
         self.node_id = node_id
         self.name = f"10.0.0.{node_id}"
-        self.disk = MemoryDisk()
+        self.disk = world.new_disk()
         self.incarnation = 0
         self.is_running = self.is_paused = False
         self.heard_at = 0.0
@@ -278,6 +278,16 @@ class World:
         # Every sync of the metadata is done at once: nothing here is about the quorum.
         self.controller.finish_work()
         self.cluster.adopt(CONTROLLER, runtime, host)
+
+    # --- what larger worlds have in another way ---------------------------------------------------------------------
+
+    def new_image(self):
+        """What a broker knows of the metadata before it has read anything."""
+        return Image()
+
+    def new_disk(self):
+        """That of a machine with a broker."""
+        return MemoryDisk()
 
     # --- between controller and brokers -----------------------------------------------------------------------------
 
