@@ -44,6 +44,8 @@ LONGEST = (
     "test_suites.py",
     "test_command_line.py",
     "test_bad_fields.py",
+    "test_older_kafkas.py",
+    "test_secured_nodes.py",
     "test_metadata_log.py",
     "test_killed_clients.py",
     "test_snapshots.py",

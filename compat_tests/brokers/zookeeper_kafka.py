@@ -8,8 +8,8 @@ from compat_tests.brokers.broker import ProcessBroker, free_port, wait_until_rea
 from compat_tests.brokers.kafka_process import KafkaProcess
 from compat_tests.brokers.settings import NODE_ID, SHARED_SETTINGS, as_properties
 
-# Settings that came later. A broker shows what it does not know, too.
-_LATER = ("group.streams.", "share.", "log.initial.")
+# Settings that came later, or are for controllers alone. A broker shows what it does not know, too.
+_LATER = ("group.streams.", "share.", "log.initial.", "broker.session.", "broker.heartbeat.")
 
 
 class _ZooKeeper(ProcessBroker):
