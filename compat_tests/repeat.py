@@ -20,6 +20,9 @@ from compat_tests.brokers.kafka_process import KafkaProcess
 # Names of exceptions that tell of time: ours, Python's, and those of the clients.
 BY_TIME = {"TookTooLong", "BrokerFailed", "TimeoutExpired", "TimeoutError", "KafkaTimeoutError"}
 TIMEOUT_OF_PYTEST = "Timeout (>"
+# librdkafka has one exception for all, with its own codes for a call and for a message that took too long.
+EXCEPTION_OF_LIBRDKAFKA = "KafkaException"
+BY_TIME_OF_LIBRDKAFKA = {-185, -192}
 TITLE = "repeated"
 SHOWN = 200
 # How many tests of one process are repeated that run beside pykafkad, or beside several brokers.
@@ -32,6 +35,8 @@ session_broker = pytest.StashKey[Broker]()
 def took_too_long(error: BaseException) -> bool:
     """Whether the exception tells that something took too long, and not that an answer was wrong."""
     names = {each.__name__ for each in type(error).__mro__}
+    if EXCEPTION_OF_LIBRDKAFKA in names and error.args and hasattr(error.args[0], "code"):
+        return error.args[0].code() in BY_TIME_OF_LIBRDKAFKA
     return bool(names & BY_TIME) or (
         isinstance(error, pytest.fail.Exception) and str(error).startswith(TIMEOUT_OF_PYTEST)
     )

@@ -40,6 +40,7 @@ def is_first(request):
 """
 TESTS = """
 import subprocess
+from confluent_kafka import KafkaError, KafkaException
 from compat_tests.samples import wait_until
 
 def test_late_once(broker, is_first):
@@ -49,6 +50,14 @@ def test_late_once(broker, is_first):
 def test_program_that_hangs(broker, is_first):
     if broker == "kafka" and is_first:
         subprocess.run(["sleep", "9"], timeout=0.01)
+
+def test_client_that_waits_in_vain(broker, is_first):
+    if broker == "kafka" and is_first:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+def test_client_that_is_refused(broker, is_first):
+    if broker == "kafka" and is_first:
+        raise KafkaException(KafkaError(KafkaError.INVALID_RECORD))
 
 def test_late_each_time(broker):
     if broker == "kafka":
@@ -61,7 +70,12 @@ def test_late_beside_pykafkad(broker):
 def test_wrong_answer(broker, is_first):
     assert broker == "pykafkad" or not is_first
 """
-FAILED = ["test_late_beside_pykafkad[pykafkad]", "test_late_each_time[kafka]", "test_wrong_answer[kafka]"]
+FAILED = [
+    "test_client_that_is_refused[kafka]",
+    "test_late_beside_pykafkad[pykafkad]",
+    "test_late_each_time[kafka]",
+    "test_wrong_answer[kafka]",
+]
 LATE_CLIENTS = """
 from compat_tests.samples import wait_until
 
@@ -100,6 +114,7 @@ def test_fails_in_a_thread(broker):
     thread.join()
 """
 REPEATED = {
+    "test_client_that_waits_in_vain[kafka]": "call: KafkaError{code=_TIMED_OUT",
     "test_late_beside_pykafkad[pykafkad]": "call: did not happen within 0.01 s",
     "test_late_each_time[kafka]": "call: did not happen within 0.01 s",
     "test_late_once[kafka]": "call: did not happen within 0.01 s",
@@ -111,7 +126,7 @@ REPEATED = {
 def test_only_what_is_late_is_repeated(tmp_path: Path, workers: int) -> None:
     """In one process and with workers: each result is counted once, and the summary names what was repeated."""
     counts, failed, said = run(tmp_path, TESTS, workers)
-    assert counts.startswith("3 failed, 7 passed")
+    assert counts.startswith("4 failed, 10 passed")
     assert failed == FAILED
     assert {name: why.startswith(REPEATED.get(name, "?")) for name, why in said.items()} == dict.fromkeys(
         REPEATED, True
