@@ -32,9 +32,9 @@ if TYPE_CHECKING:
         def observe(self, size_bytes: int, seconds: float) -> None:
             """The loop has written a batch itself, which took so long."""
 
-        def take_frame(self, records: Writable) -> bytearray | None:
-            """The buffer of the frame that `records` came in, which stays as it is until their write has ended. None if
-            they must be copied."""
+        def keep(self, records: Writable) -> tuple[memoryview, bytearray]:
+            """The bytes of `records`, and the buffer that has them until their write has ended: that of the frame that
+            they came in, or another one with a copy."""
 
         def add(self, write: LargeWrite) -> None:
             """Begin a write, in the order of the calls."""
@@ -49,8 +49,8 @@ TIMED_FROM_BYTES = 32 * 1024
 
 class LargeWrite:
     """One write under way: `pieces` go to `file` from `position` on. `run` is called once, on any thread; then
-    `failure` says how it ended. `frame` is the buffer of the frame that the batch came in, and `gather` what the log
-    gathered before. The log ends at `end_offset` after it."""
+    `failure` says how it ended. `frame` is the buffer that has the batch, and `gather` what the log gathered before.
+    The log ends at `end_offset` after it."""
 
     __slots__ = ("end_offset", "end_position", "failure", "file", "frame", "gather", "log", "pieces", "position")
 
@@ -112,9 +112,8 @@ def begin(log: LogFiles, segment: Segment, records: Writable | None, end_offset:
         pieces.append(gather[:fill])
     frame = None
     if records is not None:
-        frame = writer.take_frame(records)
-        # Without the frame's buffer the batch is copied, because the buffer is used again when the request is served.
-        pieces.append(bytes(records) if frame is None else memoryview(records))
+        kept, frame = writer.keep(records)
+        pieces.append(kept)
     under_way = log.writes_under_way
     if not isinstance(under_way, deque):
         under_way = log.writes_under_way = deque()

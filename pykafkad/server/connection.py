@@ -85,7 +85,7 @@ CAUSES = {
 """Why a connection is muted: one bit each. It is open again when none is left."""
 
 SCRATCH_BYTES = 128 * 1024
-"""The size of the buffer that all connections are read into; also the most that a connection keeps unserved."""
+"""The size of the buffer that all connections are read into, but for `receiving.WIDE_SCRATCH_BYTES`."""
 
 OUTBOX_LIMIT_BYTES = 64 * 1024
 """A connection whose outbox holds more than this (slices of files are not counted) serves no further frame before it
@@ -316,7 +316,8 @@ class Connection:
         left = length - position
         if left >= LARGE_FROM_BYTES and not self.state:
             size = _SIZE.unpack_from(view, position)[0]
-            if size + 4 > OWN_BUFFER_FROM_BYTES and size <= self.max_frame_bytes:
+            # A whole one waits for its turn, behind as many frames as one peer may have in a turn.
+            if size + 4 > max(OWN_BUFFER_FROM_BYTES, left) and size <= self.max_frame_bytes:
                 self.large = self.pool.borrow(size, left)
                 self.large[:left] = view[position:length]
                 self.large_filled = left - 4

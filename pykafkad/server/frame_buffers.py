@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.append_rules import Writable
     from pykafkad.server.connection import Connection
 
 GROWTH_BYTES = 1024 * 1024
@@ -41,6 +42,15 @@ class FrameBuffers(list[bytearray]):
         needed = min(needed, _GROWTH_FACTOR * left)
         # Rounded up, so that frames of about the same size can share it.
         return bytearray(needed if needed > POOLED_BYTES - 65536 else (needed + 65535) & ~65535)
+
+    def copy_of(self, data: Writable) -> bytearray:
+        """A buffer that begins with a copy of `data`."""
+        size = len(data)
+        if size > GROWTH_BYTES:
+            return bytearray(data)
+        buffer = self.borrow(size, size)
+        buffer[:size] = data
+        return buffer
 
     def lend(self, buffer: bytearray | None) -> bytearray | None:
         """Keep the buffer of the frame that is served until `give_back`. None if `buffer` is not that."""

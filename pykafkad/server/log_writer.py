@@ -108,10 +108,14 @@ class LogWriter:
         self._work = _locked()
         self._news = _locked()
 
-    def take_frame(self, records: Writable) -> bytearray | None:
-        """The buffer of the frame that `records` came in, which is not used again before their write has ended; None if
-        they must be copied."""
-        return self.frame_buffers.lend(getattr(records, "obj", None))
+    def keep(self, records: Writable) -> tuple[memoryview, bytearray]:
+        """The bytes of `records`, and the buffer that has them until their write has ended: that of the frame that they
+        came in, if they came in one of their own, or another one with a copy."""
+        frame = self.frame_buffers.lend(getattr(records, "obj", None))
+        if frame is not None:
+            return memoryview(records), frame
+        copy = self.frame_buffers.copy_of(records)
+        return memoryview(copy)[: len(records)], copy
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a batch of at least `from_bytes` is to be written beside the loop, and not to tell how long writes

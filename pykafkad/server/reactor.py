@@ -16,6 +16,7 @@ from pykafkad.server.connection import DRAINING, OUTBOX_LIMIT_BYTES, SCRATCH_BYT
 from pykafkad.server.connector import Connector
 from pykafkad.server.network import SystemNetwork
 from pykafkad.server.poll_events import ENDED, NEWS, READ, WRITE
+from pykafkad.server.receiving import Receiver
 from pykafkad.server.transport import PlainTransport
 
 TYPE_CHECKING = False
@@ -66,7 +67,8 @@ class Reactor:
         self._by_id: dict[int, Transport] = {}
         self._last_id = 0
         self._watched: dict[int, Callable[[float], None]] = {}
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._receiver = Receiver(self._poller, self._set_interest)
+        self._scratch = self._receiver.scratch
         self._last_wait_was_short = False
         self.connections_per_turn, self.resumes_per_turn = EVENTS_PER_TURN, _NO_LIMIT
         """Of so many connections news is taken in a turn, and so many are served what they have sent before."""
@@ -106,7 +108,7 @@ class Reactor:
             if mask & READ:
                 try:
                     if connection.state or connection.pending or connection.large is not None:
-                        length = self._read(transport)
+                        length = self._receiver.read(transport)
                     else:
                         length = transport.recv_into(scratch)
                         if length:
@@ -345,42 +347,6 @@ class Reactor:
             # Behind the bytes stands the peer's end, which comes only once.
             self._poller.modify(transport.fileno, NEWS)
 
-    def _read(self, transport: Transport) -> int:
-        """Read for a connection that is muted, has kept bytes, or is in the middle of a large frame; the bytes read."""
-        connection = transport.connection
-        if transport.interest == READ:
-            # There may be more than there is room for.
-            self._poller.modify(transport.fileno, NEWS)
-        if connection.large is not None:
-            target = connection.large_target()
-            length = transport.recv_into(target)
-            # The view must be gone before the buffer may grow or be emptied.
-            target.release()
-            if length:
-                connection.receive_large(length)
-            return length
-        if connection.state:
-            return self._read_muted(transport)
-        scratch = self._scratch
-        kept = len(connection.pending)
-        scratch[:kept] = connection.pending
-        length = transport.recv_into(scratch[kept:])
-        if length:
-            connection.receive(scratch, kept + length)
-        return length
-
-    def _read_muted(self, transport: Transport) -> int:
-        """Keep what arrives behind a request in service, at most as much as `_resume` can serve at once; the bytes
-        read. There is room for some: what is in service took some of the scratch, and with half of it kept nothing more
-        is read."""
-        connection = transport.connection
-        length = transport.recv_into(self._scratch[: SCRATCH_BYTES - len(connection.pending)])
-        if length:
-            connection.receive_muted(self._scratch, length)
-        if len(connection.pending) >= SCRATCH_BYTES // 2:
-            self._set_interest(transport, transport.interest & ~READ)
-        return length
-
     def _resume_some(self) -> None:
         left = self.resumes_per_turn
         for _ in range(_RESUMES_PER_TURN):
@@ -414,8 +380,9 @@ class Reactor:
         if not transport.interest & READ:
             self._set_interest(transport, transport.interest | READ)
         if kept := len(connection.pending):
-            self._scratch[:kept] = connection.pending
-            connection.receive(self._scratch, kept)
+            scratch = self._receiver.wide_scratch
+            scratch[:kept] = connection.pending
+            connection.receive(scratch, kept)
             self._received(transport)
 
     def _received(self, transport: Transport) -> None:

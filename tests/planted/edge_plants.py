@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 CONNECTION = ("tests/server/test_connection.py",)
+RECEIVING = ("tests/server/test_receiving.py",)
 REACTOR = ("tests/server/test_reactor.py",)
 STRANGERS = ("tests/server/test_strangers.py",)
 
@@ -36,6 +37,34 @@ PLANTS = (
         "buffer.append(0)",
         "pass",
         CONNECTION,
+    ),
+    Plant(
+        "a whole large frame behind others is waited for",
+        "server/connection.py",
+        "size + 4 > max(OWN_BUFFER_FROM_BYTES, left)",
+        "size + 4 > OWN_BUFFER_FROM_BYTES",
+        RECEIVING,
+    ),
+    Plant(
+        "more is read for a connection that has kept a whole scratch",
+        "server/receiving.py",
+        "if room <= 0:",
+        "if False:",
+        RECEIVING,
+    ),
+    Plant(
+        "frames of moderate size are read one by one",
+        "server/receiving.py",
+        "if is_moderate and connection.large is None:",
+        "if False:",
+        RECEIVING,
+    ),
+    Plant(
+        "parts of large frames are copied",
+        "server/receiving.py",
+        "if is_moderate and connection.large is None:",
+        "if connection.large is None:",
+        RECEIVING,
     ),
     Plant(
         "an answer of a held connection leaves",
