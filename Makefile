@@ -77,10 +77,12 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 # The processes take the files in the order of compat_tests/conftest.py.
 BY_FILES := --dist loadfile --no-loadscope-reorder --durations 15
 
+# Compat has one process more than processors, and at most four, each with real Kafkas of its own, which take a gigabyte or
+# two: half of the time goes into waits, of clients and for a JVM's start. Spark's jobs keep two processors busy.
+COMPAT_PROCESSES := $(shell echo $$(($(AND_ONE_MORE) < 4 ? $(AND_ONE_MORE) : 4)))
+
 # What set-up downloads and builds comes beside lint and the unit tests, which need nothing of it; it says at once what it
 # is about to install.
-# Compat has one process more than processors, each with a real Kafka of its own: half of the time goes into waits, of
-# clients and for a JVM's start. Spark's jobs keep two processors busy.
 test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a container engine where that is allowed
 	@$(PARTS); $(LINT); \
 	$(BIN)/python -u -m compat_tests.setup & setting_up=$$!; \
@@ -92,7 +94,7 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 		-n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
 	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad -n 2 $(BY_FILES) $(ARGS) \
 		compat_tests/test_kafka_python.py compat_tests/test_confluent_kafka.py compat_tests/test_aiokafka.py; \
-	part compat $(BIN)/python -m pytest compat_tests -n $(AND_ONE_MORE) $(BY_FILES) $(ARGS); \
+	part compat $(BIN)/python -m pytest compat_tests -n $(COMPAT_PROCESSES) $(BY_FILES) $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests -n 2 $(BY_FILES) $(ARGS); \
 	report_parts
 
