@@ -89,7 +89,7 @@ test: compile $(VENV)/.installed-spark ## everything; installs JDK, Maven and a 
 	trap 'kill $$setting_up 2>/dev/null || true' EXIT; \
 	part lint lint; \
 	part unit $(BIN)/python -m pytest tests -n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
-	part set-up wait $$setting_up; \
+	part set-up wait $$setting_up; trap - EXIT; \
 	part portable env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --quick tests \
 		-n $(AND_ONE_MORE) --dist worksteal $(ARGS); \
 	part clients env PYTHONPATH=$(CURDIR)/tests/portable $(BIN)/python -m pytest --against pykafkad -n 2 $(BY_FILES) $(ARGS) \
