@@ -202,6 +202,11 @@ class Exchange:
         if offered is not None and not offered[api]:
             raise NotOffered(f"{api} v0")
 
+    def needs_setting(self, name: str) -> None:
+        """The same for a setting of groups."""
+        if OFFERED.get() is not None and name not in self._settings_of_groups():
+            raise NotOffered(f"the setting {name}")
+
     def until(self, attempt: Callable[[], Any], accept: Callable[[Any], object]) -> Any:
         """Repeat an unrecorded request until its answer is accepted, for effects that take a moment."""
         deadline = time.monotonic() + ANSWER_SECONDS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-RELEASES = ("3.9", "4.1", "4.4")
+RELEASES = ("3.9", "4.0", "4.1", "4.2", "4.4")
 
 
 class Difference(NamedTuple):
@@ -45,7 +45,7 @@ def _known(releases: str) -> list[str]:
 
 _EMPTY = "A group that becomes empty has another assignment epoch in 4.4; here it has that of 4.3."
 _EPOCHS = (
-    "The first epoch of a consumer group is 1 in 4.1; here it is 2, as in 4.3, and those that follow are one above."
+    "The first epoch of a consumer group is 1 before 4.3; here it is 2, as in 4.3, and those that follow are one above."
 )
 _OF_EPOCHS = (
     "consumer_group_assignors",
@@ -59,9 +59,13 @@ _OF_EPOCHS = (
     "consumer_group_static_member",
     "consumer_group_topics_change",
 )
-_REVOKED = "4.1 describes a member without the partitions that it has to give up; here they are shown, as in 4.3."
-_TWICE = "4.4 refuses an item that a list has twice; here it is taken as in 4.3."
+_REVOKED = "These describe a member without the partitions that it has to give up; here they are shown, as in 4.3."
+_TWICE = "These refuse an item that a list has twice; here it is taken as in 4.3.1."
 _STANDBY = "4.4 assigns and counts standby and moving tasks in another order; here they are assigned as in 4.3."
+_SHARE_EPOCHS = "The first epoch of a share group is 1 in 4.2; here it is 2, as in 4.3."
+_NONE_ASSIGNED = (
+    "A streams group to which nothing was assigned has the assignment epoch 0 in 4.2; here it has 1, as in 4.3."
+)
 _LATER_EPOCH = "3.9 takes what a later epoch writes into a transaction; here it is refused, as in 4.3."
 _OLD_RECORDS = "The coordinator of 3.9 writes a group when it is stable; here it is written as in 4.3."
 DIFFERENCES: tuple[Difference, ...] = (
@@ -101,11 +105,18 @@ DIFFERENCES: tuple[Difference, ...] = (
         "3.9 has one row for a partition that is named twice.",
     ),
     Difference(
-        "3.9",
+        "4.0",
+        "quorum.feature_levels",
+        "UpdateFeatures * kraft.version=* type *",
+        "*",
+        "4.0 does not look at the level that kraft.version has.",
+    ),
+    Difference(
+        "3.9 4.0",
         "quorum.brokers_unregistered",
         "UnregisterBroker *",
         "error_message",
-        "3.9 has no text beside the error.",
+        "These have no text beside the error.",
     ),
     Difference(
         "3.9",
@@ -124,11 +135,11 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("3.9", "stored_groups.a_group_of_two", "*", "*", _OLD_RECORDS),
     Difference("3.9", "stored_groups.life_of_a_group", "*", "*", _OLD_RECORDS),
     Difference(
-        "3.9",
+        "3.9 4.0",
         "transactional_data.markers_of_administrators",
         "Produce v11 a fenced producer",
         "*.log_start_offset",
-        "3.9 tells a fenced producer the start of the log.",
+        "These tell a fenced producer the start of the log.",
     ),
     Difference("3.9", "transactional_data.refused_offsets", "TxnOffsetCommit v0 * epoch", "*", _LATER_EPOCH),
     Difference("3.9", "transactional_data.refused_offsets", "TxnOffsetCommit v0 * id", "*", _LATER_EPOCH),
@@ -140,36 +151,95 @@ DIFFERENCES: tuple[Difference, ...] = (
         "3.9 has one row for a topic of which partitions are refused; here there are two, as in 4.3.",
     ),
     Difference("3.9", "transactional_data.wrong_producers", "Produce v9 a later epoch, ongoing", "*", _LATER_EPOCH),
-    *(Difference("4.1", f"consumer_groups.{name}", "*", "*epoch", _EPOCHS) for name in _OF_EPOCHS),
+    *(Difference("4.0 4.1 4.2", f"consumer_groups.{name}", "*", "*epoch", _EPOCHS) for name in _OF_EPOCHS),
     Difference(
-        "4.1", "consumer_groups.consumer_group_epochs", "ConsumerGroupHeartbeat v1 an epoch long ago", "*", _EPOCHS
+        "4.0 4.1 4.2",
+        "consumer_groups.consumer_group_epochs",
+        "ConsumerGroupHeartbeat v1 an epoch long ago",
+        "*",
+        _EPOCHS,
     ),
     Difference(
-        "4.1", "transactional_data.offsets_of_consumer_group_members", "TxnOffsetCommit * older epoch*", "*", _EPOCHS
+        "4.0 4.1 4.2",
+        "transactional_data.offsets_of_consumer_group_members",
+        "TxnOffsetCommit * older epoch*",
+        "*",
+        _EPOCHS,
     ),
     Difference(
-        "4.1", "consumer_groups.consumer_group_second_member", "ConsumerGroupDescribe *", "*.assignment.*", _REVOKED
+        "4.0 4.1 4.2",
+        "consumer_groups.consumer_group_second_member",
+        "ConsumerGroupDescribe *",
+        "*.assignment.*",
+        _REVOKED,
     ),
     Difference(
-        "4.1",
+        "4.0 4.1 4.2",
         "consumer_groups.consumer_group_assigns_after_its_interval",
         "ConsumerGroupDescribe *",
         "*.assignment.*",
         _REVOKED,
     ),
     Difference(
-        "4.1",
+        "4.0 4.1",
         "consumer_groups.consumer_group_pattern",
         "ConsumerGroupHeartbeat v1 *pattern",
         "assignment",
-        "4.1 tells a member of the topics of its new pattern at a later heartbeat.",
+        "These tell a member of the topics of its new pattern at a later heartbeat.",
     ),
     Difference(
-        "4.1",
+        "4.0 4.1",
         "group_offsets.described_while_it_forms",
         "DescribeGroups v5 between",
         "*",
-        "4.1 describes a classic group as dead until its first members are in the log; here it is shown, as in 4.3.",
+        "These describe a classic group as dead until its first members are in the log; here it is shown, as in 4.3.",
+        is_by_chance=True,
+    ),
+    *(
+        Difference("4.2", f"share_groups.{name}", "ShareGroup*", path, _SHARE_EPOCHS)
+        for name, path in (("share_group_join_and_leave", "*epoch"), ("share_group_bad_heartbeats", "error_code"))
+    ),
+    Difference(
+        "4.2",
+        "share_groups.share_coordinator",
+        "ReadShareGroupState v0 *",
+        "*",
+        "Brokers of 4.2 refuse older epochs among themselves, which no client sends.",
+    ),
+    Difference(
+        "4.2",
+        "share_groups.share_sessions",
+        "* no group",
+        "error_code",
+        "4.2 fails with UNKNOWN_SERVER_ERROR where no group is named; here the error is that of 4.3.",
+    ),
+    Difference(
+        "4.2",
+        "stored_groups.committed_offsets",
+        "OffsetCommit value *",
+        "topic_id",
+        "4.2 stores no ids of topics beside offsets.",
+    ),
+    Difference(
+        "4.2",
+        "streams_groups.streams_group_records",
+        "StreamsGroupTargetAssignmentMetadata *",
+        "assignment_timestamp",
+        "4.2 does not store when it has assigned.",
+    ),
+    *(
+        Difference("4.2", name, "StreamsGroupDescribe *", "groups.*.assignment_epoch", _NONE_ASSIGNED)
+        for name in (
+            "streams_groups.streams_group_waits_for_members",
+            "streams_topologies.streams_group_bad_topologies",
+        )
+    ),
+    Difference(
+        "4.2",
+        "streams_topologies.streams_group_internal_topics_that_cannot_be",
+        "StreamsGroupHeartbeat v0 cannot be created",
+        "status.*",
+        "4.2 says in other words that a topic cannot be created.",
     ),
     Difference(
         "4.4",
@@ -193,7 +263,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         _EMPTY,
     ),
     *(
-        Difference("4.4", "setting_values.of_the_broker", f"{name} of '1'", "", _TWICE)
+        Difference("4.2 4.4", "setting_values.of_the_broker", f"{name} of '1'", "", _TWICE)
         for name in (
             "log.cleanup.policy",
             "sasl.enabled.mechanisms",
@@ -236,6 +306,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference("4.4", "streams_lives.streams_group_lives_without_state", "*", "*", _STANDBY),
 )
 ENDS: tuple[Ending, ...] = (
+    Ending("3.9 4.0 4.2", "share_groups.share_group_assigns_after_its_interval", "These have no assignment intervals."),
     *(
         Ending("4.1", name, "A cluster of 4.1 begins with share groups off, and every request of theirs is refused.")
         for name in (
@@ -276,7 +347,7 @@ ENDS: tuple[Ending, ...] = (
             "streams_topologies.streams_group_topology_changes",
         )
     ),
-    Ending("3.9 4.1", "stored_groups.committed_offsets", "These have no OffsetCommit by ids of topics."),
+    Ending("3.9 4.0 4.1", "stored_groups.committed_offsets", "These have no OffsetCommit by ids of topics."),
     *(
         Ending("3.9", name, "3.9 has version 0 of ConsumerGroupHeartbeat alone, and that is off.")
         for name in (
@@ -297,27 +368,27 @@ ENDS: tuple[Ending, ...] = (
         for name in ("admin_limits.groups_and_metrics", "configs.of_groups", "setting_values.of_a_group")
     ),
     *(
-        Ending("3.9", name, "3.9 has no share groups.")
+        Ending("3.9 4.0", name, "These have no share groups.")
         for name in ("share_groups.share_fetch_and_acknowledge", "share_strangers.requests_about_no_share_group")
     ),
     *(
-        Ending("3.9", name, "3.9 has not the version that the scenario asks for.")
-        for name in (
-            "reassignments.other_replication_factor",
-            "transactional_data.implicit_batches",
-            "transactional_producers.aborts_of_nothing",
-            "transactions.patterns_of_ids",
+        Ending(releases, name, "These have not the version that the scenario asks for.")
+        for releases, name in (
+            ("3.9 4.0", "reassignments.other_replication_factor"),
+            ("3.9", "transactional_data.implicit_batches"),
+            ("3.9", "transactional_producers.aborts_of_nothing"),
+            ("3.9 4.0", "transactions.patterns_of_ids"),
         )
     ),
-    Ending("3.9", "append_rules.sizes_after_recompression", "3.9 has no internal.segment.bytes."),
+    Ending("3.9 4.0", "append_rules.sizes_after_recompression", "These have no internal.segment.bytes."),
     *(
         Ending("3.9", name, "A transaction of 3.9 into which a later epoch has written never ends.")
         for name in ("transactional_data.refused_offsets", "transactional_data.wrong_producers")
     ),
     Ending(
-        "4.1",
+        "4.1 4.2",
         "client_metrics.resources_listed",
-        "4.1 lists a group whose last setting has been removed, and the scenario waits for its end.",
+        "These list a group whose last setting has been removed, and the scenario waits for its end.",
     ),
 )
 

@@ -178,6 +178,7 @@ def share_group_join_and_leave(broker: Exchange) -> None:
 @scenario
 def share_group_assigns_after_its_interval(broker: Exchange) -> None:
     """A new assignment waits until the group's last one is old enough."""
+    broker.needs_setting("share.assignment.interval.ms")
     group = Group(broker, assignment_interval_ms=LONG_INTERVAL_MS)
     member = Member(group)
     member.beat("joins")

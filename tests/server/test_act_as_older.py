@@ -44,9 +44,12 @@ def changed(world: World, kind: int, resource: str, setting: str, value: str) ->
 
 
 def test_segments_may_be_small(make: Make) -> None:
-    """Kafka 4.0 brought a lower limit of 1 MiB (KIP-1030)."""
-    assert created(make(OLDER), segment_bytes="1024") == errors.NONE
-    assert created(make("4.0"), segment_bytes="1024") == errors.INVALID_CONFIG
+    """Kafka 4.0 brought a lower limit of 1 MiB for brokers, and 4.1 for topics (KIP-1030)."""
+    older = make("4.0")
+    for world in (make(OLDER), older):
+        assert created(world, segment_bytes="1024") == errors.NONE
+    assert created(make("4.1"), segment_bytes="1024") == errors.INVALID_CONFIG
+    assert changed(older, BROKER, "", "log.segment.bytes", "1024") == errors.INVALID_REQUEST
     assert changed(make("3.7"), BROKER, "", "log.segment.bytes", "13") == errors.INVALID_REQUEST
     assert changed(make("3.4"), BROKER, "", "log.segment.bytes", "14") == errors.NONE
 
