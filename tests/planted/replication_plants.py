@@ -129,6 +129,13 @@ FOUND_BY_SEEDS = (
         SEEDS,
     ),
     Plant(
+        "a request over a connection that is half open waits for ever",
+        "server/peer.py",
+        "for each in (self._in_flight, self._queued) if each",
+        "for each in (self._queued,) if each",
+        SEEDS,
+    ),
+    Plant(
         "a follower goes on asking in its old epoch",
         "server/replica_fetchers.py",
         "if known is not None and known.leader_epoch == leader_epoch:",

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from tests.simulation.poller import ERROR, HANGUP, PEER_ENDED, READ, WRITE, Descriptor, Poller, Waker
 
 NO_LIMIT = 1 << 40
+FOR_EVER, WHILE_AWAY = "for ever", "while away"
 
 
 class Link:
@@ -40,6 +41,9 @@ class SimulatedSocket(Descriptor):
         """The peer sends nothing more, and all that it sent is here."""
         self.error = 0
         self.is_closed = False
+        self.lost = None
+        """What this end sends does not arrive, and nobody tells it so: `FOR_EVER`, or `WHILE_AWAY`, until the machine
+        of the other is there again, which knows nothing of the connection."""
         self.under_way = deque()
         """(arrival, piece) of what the peer sent and this end has not got; a piece of None is the end."""
         self._arrives_at = 0.0
@@ -82,7 +86,7 @@ class SimulatedSocket(Descriptor):
 
     def send(self, data, flags=0):
         self._check()
-        if self.peer.is_closed:
+        if self.peer.is_closed and not self.lost:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
         size = min(len(data), self.room())
         if size <= 0:
@@ -124,8 +128,8 @@ class SimulatedSocket(Descriptor):
         return found
 
     def reset(self):
-        """The connection breaks: both ends hear of it, and what was under way is lost."""
-        for each in (self, self.peer):
+        """The connection breaks: both ends hear of it, unless that is lost, and what was under way is lost."""
+        for each in (self,) if self.lost else (self, self.peer):
             each.error = errno.ECONNRESET
             each.under_way.clear()
             each.inbox.clear()
@@ -179,6 +183,8 @@ class Network:
         self._random = random
         self.descriptors = {}
         self.listeners = {}
+        self.away = set()
+        """Hosts that have vanished: what is sent to them is lost, and nobody refuses it."""
         self._links = {}
         self._usual = Link()
         self._next_fd = 1000
@@ -270,6 +276,23 @@ class Network:
                 if {each.host, each.peer.host} == {one, other}:
                     each.reset()
 
+    def half_open(self, one, other):
+        """Nothing more arrives over the connections that two hosts have, and none of them hears of that."""
+        for each in self.descriptors.values():
+            if isinstance(each, SimulatedSocket) and each.is_connected and not each.error:
+                if {each.host, each.peer.host} == {one, other}:
+                    each.lost = each.lost or FOR_EVER
+
+    def vanish(self, host):
+        """A machine is gone, and nobody hears of that: its connections stay half open at the other ends."""
+        self.away.add(host)
+        for each in list(self.descriptors.values()):
+            if getattr(each, "host", None) == host:
+                if isinstance(each, SimulatedSocket) and each.is_connected:
+                    each.lost = each.lost or WHILE_AWAY
+                    each.peer.lost = each.peer.lost or WHILE_AWAY
+                each.close()
+
     # --- sockets --------------------------------------------------------------------------------------------------
 
     def new_descriptor(self, each):
@@ -306,7 +329,7 @@ class Network:
 
     def _try(self, client, address):
         there, back = self.link(client.host, address[0]), self.link(address[0], client.host)
-        if there.is_cut or back.is_cut:
+        if there.is_cut or back.is_cut or address[0] in self.away:
             # The packets of the handshake are lost; the system sends them again.
             self.at(self.clock.now() + 1.0, lambda: client.is_closed or self._try(client, address))
             return
@@ -333,6 +356,10 @@ class Network:
         target = source.peer
         link = self.link(source.host, target.host)
         now = self.clock.now()
+        if source.lost:
+            if source.lost == WHILE_AWAY and piece and target.host not in self.away:
+                self.at(now + self._delay(link), lambda: source.is_closed or source.reset())
+            return
         seconds = self._delay(link)
         if link.bytes_per_second:
             seconds += len(piece or b"") / link.bytes_per_second

@@ -5,6 +5,8 @@ may be lost with it is in `replication_losses.py`."""
 
 from __future__ import annotations
 
+import random
+
 from pykafkad.metadata import events
 from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
@@ -19,7 +21,15 @@ HEALING_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 PENDING_SECONDS = 0.001
 """Between two looks while a loss is possible: nothing can be committed after it in that time."""
-FAULTS = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
+DAY_MS = 86_400_000
+SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
+"""Of these a seed has some."""
+RARE = ("clock", "half open", "vanish")
+"""Each of these is in few seeds, so that the others find what they found."""
+FAULTS = SWARM + RARE
+RARE_SHARE = 0.15
+LARGER_SHARE = 0.08
+"""So many seeds have seven brokers, and as many have five."""
 
 
 class FaultyWorld(World):
@@ -27,10 +37,15 @@ class FaultyWorld(World):
 
     losses = None
 
-    def __init__(self, seed, without=()):
-        super().__init__(seed, brokers=3, **{"unclean.leader.election.enable": "false"})
+    def __init__(self, seed, without=(), brokers=None):
+        rare = random.Random(f"rare {seed}")
+        drawn = rare.random()
+        if brokers is None:
+            brokers = 7 if drawn < LARGER_SHARE else 5 if drawn < 2 * LARGER_SHARE else 3
+        super().__init__(seed, brokers=brokers, **{"unclean.leader.election.enable": "false"})
         chance = self.chance
-        self.faults = [each for each in chance.sample(FAULTS, chance.randint(2, 6)) if each not in without]
+        drawn = chance.sample(SWARM, chance.randint(2, 6)) + [each for each in RARE if rare.random() < RARE_SHARE]
+        self.faults = [each for each in drawn if each not in without]
         self.happened = dict.fromkeys(FAULTS, 0)
         self.losses = Losses(self)
         self.checkers = Checkers(self, self.losses, self._lost)
@@ -38,8 +53,9 @@ class FaultyWorld(World):
         self.is_healing = False
         self.problem = None
         small = {"internal_segment_bytes": 2000} if chance.random() < 0.5 else {}
-        self.create_topic("a", [[1, 2, 3], [2, 3, 1], [3, 1, 2]], min_insync_replicas=2, **small)
-        self.create_topic("b", [[1, 2], [2, 3]], min_insync_replicas=2)
+        last, before = brokers, brokers - 1
+        self.create_topic("a", [[1, 2, 3], [2, last, 1], [last, 1, before]], min_insync_replicas=2, **small)
+        self.create_topic("b", [[1, 2], [before, last]], min_insync_replicas=2)
         self.clients = Clients(self)
         places = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
         self.producers = [Producer(self.clients, *place, pause=chance.choice([0.02, 0.1])) for place in places]
@@ -222,6 +238,32 @@ class FaultyWorld(World):
         network.at(self.now + 3.0 + 3.0 * self.chance.random(), mend)
         return True
 
+    def clock(self):
+        """A machine's clock jumps a day, forward or back, and later perhaps to where it was."""
+        clock = self.chance.choice([self.controller_clock, *(each.clock for each in self.nodes.values())])
+        clock.off_ms = self.chance.choice([-DAY_MS, DAY_MS])
+
+        def set_right():
+            clock.off_ms = 0
+
+        if self.chance.random() < 0.7:
+            self.cluster.network.at(self.now + 5.0 * self.chance.random(), set_right)
+        return True
+
+    def half_open(self):
+        """The connections of two machines are dead, and none of them hears of that."""
+        self.cluster.network.half_open(*self._ends())
+        return True
+
+    def vanish(self):
+        """A machine is gone at once, and is back later; its connections are half open meanwhile."""
+        node = self._any_running()
+        if node is None:
+            return False
+        node.kill(vanishes=True)
+        self.later_start(node, self.chance.choice([1.0, 5.0]) * self.chance.random())
+        return True
+
     def elect(self):
         self.controller.submit(events.ElectLeaders(None, PREFERRED, None, 2))
         return True
@@ -244,6 +286,8 @@ class FaultyWorld(World):
     def heal(self):
         self.is_healing = True
         network = self.cluster.network
+        for clock in (self.controller_clock, *(each.clock for each in self.nodes.values())):
+            clock.off_ms = 0
         names = [each.name for each in self.nodes.values()]
         for one in names:
             for other in names:
@@ -306,6 +350,9 @@ _FAULTS = {
     "slow": FaultyWorld.slow,
     "deaf": FaultyWorld.deaf,
     "depose": FaultyWorld.depose,
+    "clock": FaultyWorld.clock,
+    "half open": FaultyWorld.half_open,
+    "vanish": FaultyWorld.vanish,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }

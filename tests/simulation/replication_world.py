@@ -11,6 +11,7 @@ import random
 from types import SimpleNamespace
 
 from pykafkad import config
+from pykafkad.clock import Clock
 from pykafkad.metadata import events
 from pykafkad.metadata.image import Image
 from pykafkad.server import metadata_log
@@ -125,6 +126,22 @@ class ControllerLink:
                 self.node.broker.metadata_changed(delta)
 
 
+class MachineClock(Clock):
+    """A machine's clock, which is off by `off_ms` in what it says of the time of day."""
+
+    __slots__ = ("_clock", "off_ms")
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.off_ms = 0
+
+    def now(self):
+        return self._clock.now()
+
+    def now_ms(self):
+        return self._clock.now_ms() + self.off_ms
+
+
 class BrokerNode:
     """A machine with a broker that may be running."""
 
@@ -133,6 +150,7 @@ class BrokerNode:
         self.node_id = node_id
         self.name = f"10.0.0.{node_id}"
         self.disk = world.new_disk()
+        self.clock = MachineClock(world.cluster.clock)
         self.incarnation = 0
         self.is_running = self.is_paused = False
         self.heard_at = 0.0
@@ -144,7 +162,7 @@ class BrokerNode:
         self.incarnation += 1
         host = Host(world.cluster.network, self.name)
         runtime = self.runtime = Runtime(
-            clock=world.cluster.clock,
+            clock=self.clock,
             disk=self.disk,
             random=random.Random(world.chance.random()),
             reactor=lambda runtime: Reactor(runtime, host),
@@ -177,10 +195,13 @@ class BrokerNode:
         self.runtime.offload._results.append((lambda _: call(), None))
         self.runtime.reactor.wake()
 
-    def kill(self, *, power=False):
-        """The process is gone, or with `power` the machine: what was not synced may be lost."""
+    def kill(self, *, power=False, vanishes=False):
+        """The process is gone, or with `power` the machine: what was not synced may be lost. With `vanishes` the others
+        do not hear of it."""
         self.disk.refuses_syncs = False
         self.is_running = self.is_paused = False
+        if vanishes:
+            self.world.cluster.network.vanish(self.name)
         self.world.cluster.release(self.name)
         self.disk.kill()
         if power:
@@ -210,6 +231,7 @@ class ReplicationCluster(Cluster):
     """A cluster whose machines come and go."""
 
     def adopt(self, name, runtime, host):
+        self.network.away.discard(name)
         self._hosts[name], self.runtimes[name] = host, runtime
 
     def release(self, name):
@@ -257,8 +279,9 @@ class World:
         host = Host(self.cluster.network, CONTROLLER)
         try:
             own = settings(**{"node.id": "100", **self.settings})
+            self.controller_clock = MachineClock(self.cluster.clock)
             runtime = self.controller_runtime = Runtime(
-                clock=self.cluster.clock,
+                clock=self.controller_clock,
                 disk=MemoryDisk(),
                 random=random.Random(self.chance.random()),
                 reactor=lambda runtime: Reactor(runtime, host),

@@ -147,3 +147,56 @@ def test_below_the_least_isr_nothing_is_committed_nor_shown(world, clients):
     world.run(15.0, holds=lambda: set(world.state("t").isr) == {1, 2})
     world.run(1.0)
     assert clients.fetch("t") == (0, 2, [b"0", b"1"])
+
+
+def test_a_follower_gives_up_a_connection_that_is_half_open(world, clients):
+    """Nobody tells it that nothing arrives any more: its request ends after `replica.socket.timeout.ms`."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    for other in (2, 3):
+        world.cluster.network.half_open("10.0.0.1", f"10.0.0.{other}")
+    assert clients.produce("t", b"1", acks=1) == (0, 1)
+    world.run(0.5)
+    assert world.log(1, "t").high_watermark == 1, "nothing arrives"
+    settle(world, seconds=8.0)
+    assert clients.fetch("t") == (0, 2, [b"0", b"1"])
+
+
+def test_a_machine_that_vanishes_is_found_again_when_it_is_back(world, clients):
+    """Its followers get no answer, and no refusal, until it is there again and knows nothing of their connections."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    world.nodes[1].kill(vanishes=True)
+    world.run(10.0, holds=lambda: world.state("t").leader > 1)
+    world.run(0.5)
+    assert clients.produce("t", b"1") == (0, 1)
+    world.nodes[1].start()
+    settle(world)
+    first, second, third = contents(world)
+    assert first == second == third and len(first) == 2
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_clocks_that_jump_change_nothing_between_brokers(world, clients, days):
+    """Leaders, ISRs and requests that wait depend on time that only goes on: a day forward or back is nothing to it."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    clients.produce("t", b"0")
+    settle(world)
+    before = world.state("t").partition_epoch
+    for clock in (world.controller_clock, *(each.clock for each in world.nodes.values())):
+        clock.off_ms = days * 86_400_000
+        world.run(3.0)
+    if days > 0:
+        assert clients.produce("t", b"1") == (0, 1)
+    else:
+        # As by Kafka's message.timestamp.after.max.ms: to the broker the client's records are of tomorrow.
+        assert clients.produce("t", b"1") == (errors.INVALID_TIMESTAMP, -1)
+    world.run(5.0)
+    assert world.state("t").partition_epoch == before
+    for each in world.nodes.values():
+        each.clock.off_ms = 0
+    assert clients.produce("t", b"2")[0] == 0
+    settle(world)
+    assert world.state("t").partition_epoch == before
