@@ -244,6 +244,8 @@ class Connection:
             serve(self, view, position + 4, end)
             position = end
             served += 1
+            if size > OWN_BUFFER_FROM_BYTES and self.pool.is_full:
+                self.pool.mute(self)
             if self.state or self.outbox_bytes > OUTBOX_LIMIT_BYTES or served == FRAMES_PER_TURN:
                 break
         if position == length:
@@ -284,7 +286,6 @@ class Connection:
         if pool.served is large:
             pool.give_back(large)
         elif pool.is_full:
-            self._mute(NO_ROOM)
             pool.mute(self)
 
     @property
@@ -424,9 +425,9 @@ class Connection:
         if self.held:
             self._mute(BLOCKED)
 
-    def has_room(self) -> None:
-        """Enough of the large batches is written that another one may come."""
-        self._unmute(NO_ROOM)
+    def has_room(self, is_there: bool) -> None:
+        """Whether enough of the large batches is written that another one may come."""
+        (self._unmute if is_there else self._mute)(NO_ROOM)
 
     @property
     def is_blocked(self) -> bool:
@@ -467,8 +468,7 @@ class Connection:
     def lost(self, reason: str) -> None:
         """The transport is gone; `reason` is why, unless the connection was closed from here."""
         was_closed_here = self.close_reason is not None
-        if not was_closed_here:
-            self.close_reason = reason
+        self.close_reason = self.close_reason if was_closed_here else reason
         self.outbox.clear()
         self.pending = b""
         self.large = None

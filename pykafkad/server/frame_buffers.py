@@ -49,7 +49,9 @@ class FrameBuffers(list[bytearray]):
         if size > GROWTH_BYTES:
             return bytearray(data)
         buffer = self.borrow(size, size)
-        buffer[:size] = data
+        # Without the view Python copies twice.
+        with memoryview(buffer) as view:
+            view[:size] = data
         return buffer
 
     def lend(self, buffer: bytearray | None) -> bytearray | None:
@@ -70,6 +72,7 @@ class FrameBuffers(list[bytearray]):
 
     def mute(self, connection: Connection) -> None:
         """It is served again when there is room."""
+        connection.has_room(False)
         self._muted.append(connection)
 
     def make_room(self) -> None:
@@ -77,4 +80,4 @@ class FrameBuffers(list[bytearray]):
         self.is_full = False
         muted, self._muted = self._muted, []
         for connection in muted:
-            connection.has_room()
+            connection.has_room(True)

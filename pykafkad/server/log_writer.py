@@ -10,8 +10,8 @@ one in `PROBE_EVERY` of them is written by the loop.
 
 The writes of one log run one after the other in the order in which they came. Logs are written side by side, by up to
 `MOST_THREADS` threads: where the system has to find fresh memory for the page cache, as on a virtual machine whose host
-took it back, one thread would hold up all. A batch is written from the buffer of the frame that it came in, without a
-copy.
+took it back, one thread would hold up all. A batch whose frame has a buffer of its own is written from that, without a
+copy; that of a frame that was read together with others is copied into such a buffer.
 
 The bytes under way are bounded. Above the first bound, a connection that adds a write is muted until there is room;
 everybody else is served. So a peer has one frame beyond the bound, in the buffer that it was received into. Small

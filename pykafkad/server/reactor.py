@@ -133,7 +133,7 @@ class Reactor:
                                     transport.queued = True
                                     ready.append(transport)
                                 continue
-                            if length == SCRATCH_BYTES:
+                            if length == SCRATCH_BYTES and transport.interest == READ:
                                 self._poller.modify(fileno, NEWS)
                             connection.receive(scratch, length)
                     if length:

@@ -45,7 +45,8 @@ class Receiver:
             self._poller.modify(transport.fileno, NEWS)
         large = connection.large
         if large is not None:
-            is_moderate = len(large) <= _MODERATE_BYTES
+            # Its buffer may be one that a larger frame had before.
+            is_moderate = 4 + _SIZE.unpack_from(large, 0)[0] <= _MODERATE_BYTES
             target = connection.large_target()
             length = transport.recv_into(target)
             # The view must be gone before the buffer may grow or be emptied.
@@ -61,7 +62,12 @@ class Receiver:
         kept = len(connection.pending)
         scratch[:kept] = connection.pending
         is_moderate = kept >= 4 and OWN_BUFFER_FROM_BYTES < 4 + _SIZE.unpack_from(scratch, 0)[0] <= _MODERATE_BYTES
-        length = transport.recv_into(scratch[kept : WIDE_SCRATCH_BYTES if is_moderate else kept + SCRATCH_BYTES])
+        room_end = WIDE_SCRATCH_BYTES if is_moderate else SCRATCH_BYTES
+        if kept >= room_end:
+            # Short frames behind others of moderate size: to keep more of them would be to copy all of it each turn.
+            connection.receive(scratch, kept)
+            return kept
+        length = transport.recv_into(scratch[kept:room_end])
         if length:
             connection.receive(scratch, kept + length)
         return length
@@ -81,7 +87,7 @@ class Receiver:
                 # It is kept until the request in service is answered.
                 self._set_interest(transport, transport.interest & ~READ)
                 return
-        if length in (0, WIDE_SCRATCH_BYTES):
+        if length in (0, WIDE_SCRATCH_BYTES) and transport.interest == READ:
             # The end, or more bytes: the poller tells of them again.
             self._poller.modify(transport.fileno, NEWS)
 

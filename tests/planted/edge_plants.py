@@ -67,6 +67,20 @@ PLANTS = (
         RECEIVING,
     ),
     Plant(
+        "short frames behind others pile up",
+        "server/receiving.py",
+        "if kept >= room_end:",
+        "if kept >= WIDE_SCRATCH_BYTES:",
+        RECEIVING,
+    ),
+    Plant(
+        "a read that filled the buffer forgets what is to leave",
+        "server/receiving.py",
+        "length in (0, WIDE_SCRATCH_BYTES) and transport.interest == READ",
+        "length in (0, WIDE_SCRATCH_BYTES)",
+        RECEIVING,
+    ),
+    Plant(
         "an answer of a held connection leaves",
         "server/reactor.py",
         "if len(outbox) == 1 and not connection.state and not connection.held:",

@@ -50,6 +50,13 @@ PLANTS = (
         LARGE,
     ),
     Plant(
+        "frames that are read together go on above the bound of the writes under way",
+        "server/connection.py",
+        "size > OWN_BUFFER_FROM_BYTES and self.pool.is_full",
+        "False",
+        ("tests/server/test_receiving.py",),
+    ),
+    Plant(
         "an answer leaves before its large batch is written",
         "server/commits.py",
         "if log.writes_under_way:\n    behind[log] = True",

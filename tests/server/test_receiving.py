@@ -4,7 +4,8 @@ import socket
 
 import pytest
 
-from pykafkad.server.connection import FRAMES_PER_TURN, SCRATCH_BYTES
+from pykafkad.server.connection import _NO_SESSION, FRAMES_PER_TURN, SCRATCH_BYTES
+from pykafkad.server.poll_events import READ, WRITE
 from pykafkad.server.receiving import WIDE_SCRATCH_BYTES
 from tests.server.echo import EchoNode, connect, frame, received, turns, turns_until
 from tests.server.test_reactor import park_every
@@ -117,3 +118,61 @@ def test_a_whole_one_behind_a_share_of_small_ones_is_served(listening, client, s
     data = frame(b"s") * FRAMES_PER_TURN + frame(b"m" * size) + frame(b"end")
     client.sendall(data)
     assert received(listening, client, len(data)) == data
+
+
+def test_short_ones_behind_them_do_not_pile_up(listening, client):
+    """Each turn copies what is kept: with more of it a turn costs more and serves as many."""
+    listening.answer = lambda connection, payload: None
+    all_here(listening, client, frame(b"m" * MODERATE) * 3 + frame(b"s") * 200_000)
+    (connection,) = listening.connections
+    turns_until(listening, lambda: len(connection.pending) > SCRATCH_BYTES)
+    for _ in range(20):
+        before = len(connection.pending)
+        listening.reactor.turn(0)
+        assert 0 < len(connection.pending) < before
+
+
+def test_one_in_a_buffer_that_a_larger_frame_had_is_moderate(listening, client):
+    served = []
+    listening.answer = lambda connection, payload: served.append(len(payload)) or frame(payload[:1])
+    (connection,) = listening.connections
+    connection.pool.append(bytearray(1 << 20))
+    all_here(listening, client, frame(b"m" * 90_000) * 6)
+    turns(listening, 2)
+    assert served == [90_000] * 6
+
+
+def test_they_wait_for_room_as_larger_ones_do(listening, client):
+    """The first has filled what may be under way, and the others came with it."""
+    served = []
+    (connection,) = listening.connections
+
+    def answer(connection, payload):
+        served.append(len(payload))
+        connection.pool.is_full = len(served) == 4
+        return frame(payload[:1])
+
+    listening.answer = answer
+    all_here(listening, client, frame(b"m" * MODERATE) * 9)
+    turns(listening, 5)
+    assert len(served) == 4 and connection.muted
+    connection.pool.make_room()
+    assert received(listening, client, 9 * 5) == frame(b"m") * 9
+    assert served == [MODERATE] * 9 and not connection.muted
+
+
+@pytest.mark.parametrize("size", [SCRATCH_BYTES, 2 * SCRATCH_BYTES + WIDE_SCRATCH_BYTES])
+def test_what_a_node_asks_leaves_also_after_a_read_that_filled_the_buffer(listening, client, monkeypatch, size):
+    """A node goes on reading answers while the other one does not take its requests."""
+    (connection,) = listening.connections
+    monkeypatch.setattr(connection, "session", _NO_SESSION)
+    listening.answer = lambda connection, payload: None
+    request = bytes(8 << 20)
+    connection.put([request])
+    turns(listening, 2)
+    assert connection.outbox and connection.transport.interest == READ | WRITE
+    # The second size: the rest of a large frame, and a whole buffer behind it.
+    first = min(size, 2 * SCRATCH_BYTES)
+    all_here(listening, client, frame(bytes(first - 4)) + frame(bytes(4092)) * ((size - first) // 4096))
+    turns(listening, 4)
+    assert received(listening, client, len(request)) == request
