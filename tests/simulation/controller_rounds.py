@@ -11,7 +11,9 @@ from pykafkad.metadata import snapshots
 from tests.simulation.controllers import Controllers
 from tests.simulation.network import Link
 
-NODES = (1, 2, 3)
+NODES, MORE_NODES = (1, 2, 3), (1, 2, 3, 4, 5)
+MORE_EVERY = 8
+"""One seed of so many has five controllers."""
 OBSERVER = 9
 GROUP = 32
 STEPS = 30
@@ -28,7 +30,8 @@ class Rounds:
     def __init__(self, seed, *, steps=STEPS):
         self.random = Random(seed)
         settings = SMALL_SNAPSHOTS if self.random.random() < 0.7 else {}
-        self.world = Controllers(seed, NODES, dynamic=self.random.random() < 0.5, **settings)
+        self.node_ids = MORE_NODES if seed % MORE_EVERY == MORE_EVERY - 1 else NODES
+        self.world = Controllers(seed, self.node_ids, dynamic=self.random.random() < 0.5, **settings)
         self.world.network.set_usual_link(Link(delay=0.001, jitter=self.random.choice((0.0, 0.002, 0.05))))
         self.steps = steps
         self.down = set()
@@ -91,7 +94,7 @@ class Rounds:
             self.world.start(node_id)
 
     def _cut(self):
-        hosts = [f"10.0.0.{each}" for each in (*NODES, OBSERVER)]
+        hosts = [f"10.0.0.{each}" for each in (*self.node_ids, OBSERVER)]
         one, other = self.random.sample(hosts, 2)
         self.world.network.cut(one, other)
         if self.random.random() < 0.7:
@@ -99,14 +102,14 @@ class Rounds:
         self.kinds.add("cut")
 
     def _mend(self):
-        hosts = [f"10.0.0.{each}" for each in (*NODES, OBSERVER)]
+        hosts = [f"10.0.0.{each}" for each in (*self.node_ids, OBSERVER)]
         for one in hosts:
             for other in hosts:
                 if one != other:
                     self.world.network.mend(one, other)
 
     def _reset(self):
-        one, other = self.random.sample([f"10.0.0.{each}" for each in NODES], 2)
+        one, other = self.random.sample([f"10.0.0.{each}" for each in self.node_ids], 2)
         self.world.network.reset(one, other)
 
     def _wipe(self):
@@ -116,7 +119,7 @@ class Rounds:
             return
         self._heal()
         world.until(world.in_step, 120.0)
-        node_id = self.random.choice(NODES)
+        node_id = self.random.choice(self.node_ids)
         world.kill(node_id)
         world.wipe(node_id)
         world.start(node_id)
@@ -148,7 +151,7 @@ class Rounds:
             assert acknowledged <= set(image.all_configs())
         assert len({content(image) for image in images}) == 1, "images differ"
         # A snapshot may have taken the place of all of a log.
-        logs = [found for found in (world.log_of(each) for each in (*NODES, OBSERVER)) if found]
+        logs = [found for found in (world.log_of(each) for each in (*self.node_ids, OBSERVER)) if found]
         common = sorted(set.intersection(*map(set, logs)))
         assert common and common[-1] == max(map(max, logs)), "one log ends before another"
         assert all(len({log[offset] for log in logs}) == 1 for offset in common), "logs differ"
