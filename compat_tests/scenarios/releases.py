@@ -60,7 +60,7 @@ _OF_EPOCHS = (
     "consumer_group_topics_change",
 )
 _REVOKED = "These describe a member without the partitions that it has to give up; here they are shown, as in 4.3."
-_TWICE = "These refuse an item that a list has twice; here it is taken as in 4.3.1."
+_TWICE = "An item that a list has twice is refused; here it is taken, as in 4.3.1."
 _STANDBY = "4.4 assigns and counts standby and moving tasks in another order; here they are assigned as in 4.3."
 _SHARE_EPOCHS = "The first epoch of a share group is 1 in 4.2; here it is 2, as in 4.3."
 _NONE_ASSIGNED = (
@@ -372,7 +372,7 @@ ENDS: tuple[Ending, ...] = (
         for name in ("share_groups.share_fetch_and_acknowledge", "share_strangers.requests_about_no_share_group")
     ),
     *(
-        Ending(releases, name, "These have not the version that the scenario asks for.")
+        Ending(releases, name, "The version that the scenario asks for is not there.")
         for releases, name in (
             ("3.9 4.0", "reassignments.other_replication_factor"),
             ("3.9", "transactional_data.implicit_batches"),

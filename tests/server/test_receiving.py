@@ -167,7 +167,7 @@ def test_what_a_node_asks_leaves_also_after_a_read_that_filled_the_buffer(listen
     (connection,) = listening.connections
     monkeypatch.setattr(connection, "session", _NO_SESSION)
     listening.answer = lambda connection, payload: None
-    request = bytes(8 << 20)
+    request = bytes(16 << 20)
     connection.put([request])
     turns(listening, 2)
     assert connection.outbox and connection.transport.interest == READ | WRITE
