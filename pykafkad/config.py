@@ -116,7 +116,7 @@ class Settings(BrokerAttributes):
     )
 
     def __init__(self, static: Mapping[str, str], parsed: Mapping[str, Any] | None = None) -> None:
-        """`parsed` are values of `static` that have been read already, by the rows of Kafka 4.3.1."""
+        """`parsed` are values of `static` that have been read already, by the rows of the release."""
         self.release: Release | None = None
         self.rows: Mapping[str, dict[str, Row]] = ROWS
         name = static.get(ACT_AS, SERVED_RELEASE)
@@ -125,7 +125,6 @@ class Settings(BrokerAttributes):
 
             self.release = release.of(name)
             self.rows = self.release.rows
-            parsed = None
         rows = self.rows[BROKER]
         # A default that differs from Kafka's counts as set at start. DescribeConfigs then shows both values, as it does
         # for Kafka's sample server.properties, which sets the same ones.
@@ -162,8 +161,8 @@ class Settings(BrokerAttributes):
     def from_properties(cls, properties: Mapping[str, tuple[str, str]]) -> Settings:
         """Settings from `{name: (text, origin)}`. `origin` is the place of the text, such as `server.properties:12`.
 
-        Raises `ConfigError` naming origin, setting and what is allowed. Unknown names and settings that this version
-        does not act on become sentences in `warnings`.
+        Raises `ConfigError` naming origin, setting and what is allowed. Unknown names, also those that the release
+        does not have, and settings that this version does not act on become sentences in `warnings`.
         """
         properties = _with_node_id(properties)
         rows = ROWS[BROKER]
@@ -182,7 +181,7 @@ class Settings(BrokerAttributes):
                 raise ConfigError(f"{origin}: {name}: {error}") from None
         settings = cls({name: text for name, (text, _) in properties.items()}, parsed)
         _check_combinations(settings, properties)
-        settings.warnings, settings.without_effect = notices.of(properties)
+        settings.warnings, settings.without_effect = notices.of(properties, acts_as, rows)
         return settings
 
     @property

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pykafkad.settings.rows import Row
+
 # Plug-ins that refuse requests by a policy. Java classes cannot run here, so a warning says that nothing is refused.
 _POLICIES = frozenset(("create.topic.policy.class.name", "alter.config.policy.class.name"))
 
@@ -40,13 +42,18 @@ CLIENTS_DO_NOT_NOTICE = (
 """Of these, settings for the connections between nodes."""
 
 
-def of(properties: Mapping[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
+def of(properties: Mapping[str, tuple[str, str]], release: str, rows: Mapping[str, Row]) -> tuple[list[str], list[str]]:
     """A sentence for each setting that somebody may miss, and the names of those without effect that nobody does: they
-    tune threads, buffers and replication, or say what is the default."""
+    tune threads, buffers and replication, or say what is the default. `rows` are the settings of the release."""
     sentences: list[str] = []
     without_effect = []
     for name, (text, origin) in properties.items():
-        sentence = _sentence(name, text, properties)
+        if name in ROWS[BROKER] and name not in rows:
+            sentence: str | None = f"{name} is not a setting of Kafka {release} and is ignored"
+        elif name in rows and name not in ROWS[BROKER]:
+            sentence = None
+        else:
+            sentence = _sentence(name, text, properties)
         if sentence is None:
             without_effect.append(name)
         elif sentence:

@@ -63,6 +63,19 @@ def test_a_file_of_settings_is_read_as_the_release_does() -> None:
             Settings.from_properties({**text, ACT_AS: (release, "--act-as")})
 
 
+def test_settings_that_the_release_has_not_are_named() -> None:
+    """They keep their defaults, whatever the text is. What it alone has is known, and without effect."""
+    text = {"group.share.max.share.sessions": ("abc", "p:1"), "zookeeper.connect": ("localhost:2181", "p:2")}
+    settings = Settings.from_properties({**text, ACT_AS: (OLDER, "--act-as")})
+    assert settings.warnings == [
+        f"p:1: group.share.max.share.sessions is not a setting of Kafka {OLDER} and is ignored"
+    ]
+    assert settings.without_effect == ["zookeeper.connect"]
+    assert settings.group_share_max_share_sessions == Settings.from_properties({}).group_share_max_share_sessions
+    with pytest.raises(ConfigError, match="p:1: group.share.max.share.sessions"):
+        Settings.from_properties(text)
+
+
 def test_items_of_lists_may_be_empty(make: Make) -> None:
     """Before Kafka 4.2."""
     older, newer = make("4.1"), make("4.2")
