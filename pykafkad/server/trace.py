@@ -55,8 +55,6 @@ def _as_client_id(name: str) -> bytes:
 _EXEMPT = _as_client_id(EXEMPT_CLIENT_ID)
 _EXEMPT_LENGTH = len(EXEMPT_CLIENT_ID)
 _CLIENT_ID_POSITION = 8
-_BUFFERS = (bytes, bytearray)
-"""What an answer is that lies in memory whole."""
 
 
 class _Tap:
@@ -206,33 +204,35 @@ class WireTrace:
         ) -> bool:
             size_bytes = end - start
             # Where the dispatcher asks a fast path, the request is recorded already.
-            if self._is_serving or self._left_out or not 10 <= size_bytes <= self.frame_bytes:
+            if self._is_serving or self._left_out or size_bytes > self.frame_bytes or size_bytes < 10:
                 return self._serve_fast(fast_path, connection, view, start, end, version, correlation_id)
             request = view[start:end].tobytes()
             # Most client ids have another length.
             if request[9] == _EXEMPT_LENGTH and request.startswith(_EXEMPT, _CLIENT_ID_POSITION):
                 return fast_path(connection, view, start, end, version, correlation_id)
-            outbox = connection.outbox
-            before = len(outbox)
-            began = now()
+            before = len(connection.outbox)
             if not fast_path(connection, view, start, end, version, correlation_id):
                 return False
             outbox = connection.outbox
-            answer: Any = outbox[before] if len(outbox) == before + 1 else None
-            if type(answer) not in _BUFFERS or len(answer) - 4 > self.frame_bytes:
-                exchange = OpenExchange(connection, began, (key, version, correlation_id), size_bytes)
-                exchange.request = request
-                self._keep(exchange)
-                self._end(exchange, outbox[before:])
-                return True
-            # A buffer may change, as when a write fails (`rewritten`).
-            kept = answer if type(answer) is bytes else bytes(answer)
-            who = connection.id, connection.peer, connection.local_address
-            short = *who, began, now(), key, version, correlation_id, request, kept
-            ring.append(short)
-            self._ring_bytes += size_bytes + len(kept) - 4
-            if self._ring_bytes > RING_BYTES or len(ring) > EXCHANGES:
-                self._make_room()
+            # The time of the turn that has read it: to ask for the time once costs as much as the copy.
+            began = connection.transport.last_active
+            if len(outbox) == before + 1:
+                answer: Any = outbox[before]
+                if type(answer) is bytearray:
+                    # It may change, as when a write fails (`rewritten`).
+                    answer = bytes(answer)
+                if type(answer) is bytes and len(answer) - 4 <= self.frame_bytes:
+                    source, local, number = connection.peer, connection.local_address, connection.id
+                    short = (number, source, local, began, now(), key, version, correlation_id, request, answer)
+                    ring.append(short)
+                    self._ring_bytes += size_bytes + len(answer) - 4
+                    if self._ring_bytes > RING_BYTES or len(ring) > EXCHANGES:
+                        self._make_room()
+                    return True
+            exchange = OpenExchange(connection, began, (key, version, correlation_id), size_bytes)
+            exchange.request = request
+            self._keep(exchange)
+            self._end(exchange, outbox[before:])
             return True
 
         return serve
