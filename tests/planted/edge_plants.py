@@ -69,8 +69,8 @@ PLANTS = (
     Plant(
         "short frames behind others pile up",
         "server/receiving.py",
-        "if kept >= room_end:",
-        "if kept >= WIDE_SCRATCH_BYTES:",
+        "WIDE_SCRATCH_BYTES if is_moderate else SCRATCH_BYTES",
+        "WIDE_SCRATCH_BYTES",
         RECEIVING,
     ),
     Plant(
@@ -78,6 +78,13 @@ PLANTS = (
         "server/receiving.py",
         "length in (0, WIDE_SCRATCH_BYTES) and transport.interest == READ",
         "length in (0, WIDE_SCRATCH_BYTES)",
+        RECEIVING,
+    ),
+    Plant(
+        "a read that filled the scratch forgets what is to leave",
+        "server/reactor.py",
+        "length == SCRATCH_BYTES and transport.interest == READ",
+        "length == SCRATCH_BYTES",
         RECEIVING,
     ),
     Plant(
