@@ -17,7 +17,7 @@ from pykafkad.errors import StartFailure
 from pykafkad.testing.broker_loop import BrokerEnded
 from pykafkad.testing.embedded import EmbeddedBroker, embedded
 from pykafkad.testing.options import Options
-from pykafkad.testing.wire_client import connected_to
+from pykafkad.testing.wire_client import Refused, connected_to
 
 if TYPE_CHECKING:
     from socket import socket
@@ -255,6 +255,8 @@ class ChildBroker:
         if not line:
             raise BrokerEnded(f"the process of the broker on {self.bootstrap or 'its way'} ended: {process.wait()}")
         answer = json.loads(line)
+        if "refused" in answer:
+            raise Refused(*answer["refused"])
         if "error" in answer:
             raise BrokerEnded(answer["error"])
         return answer["result"]
@@ -298,6 +300,8 @@ def main() -> int:
 
                     result = [[to_json(each) for each in result[0]], *result[1:]]
                 answer = {"result": result}
+        except Refused as error:
+            answer = {"refused": [error.what, error.code, error.text]}
         except Exception as error:
             answer = {"error": f"{error}" if isinstance(error, StartFailure) else f"{type(error).__name__}: {error}"}
         try:

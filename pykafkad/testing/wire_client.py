@@ -69,7 +69,7 @@ class Refused(Exception):
     """A broker has answered with an error. `code` is Kafka's, such as 3 for UNKNOWN_TOPIC_OR_PARTITION."""
 
     def __init__(self, what: str, code: int, text: str | None = None) -> None:
-        self.code = code
+        self.what, self.code, self.text = what, code, text
         super().__init__(f"{what}: {errors.name(code)}: {text or errors.message(code)}")
 
 

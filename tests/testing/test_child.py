@@ -10,8 +10,9 @@ import time
 
 import pytest
 
+from pykafkad import errors
 from pykafkad.errors import StartFailure
-from pykafkad.testing import Broker, BrokerEnded
+from pykafkad.testing import Broker, BrokerEnded, Refused
 from pykafkad.testing.wire_client import WireClient
 from tests.testing.test_broker import connects
 
@@ -40,6 +41,17 @@ def test_a_process_of_its_own(tmp_path):
         with pytest.raises(BrokerEnded, match="ended: -9"):
             own.reset()
     assert (tmp_path / "kept" / "orders-0").is_dir()
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_a_topic_that_a_reset_cannot_create_is_refused_with_its_code(own_process):
+    """The broker has not ended, and goes on."""
+    with Broker(own_process=own_process, topics={"orders": 2}) as own:
+        with pytest.raises(Refused, match="topic orders: INVALID_PARTITIONS") as refused:
+            own._running.reset({"orders": (0, {})})
+        assert refused.value.code == errors.INVALID_PARTITIONS
+        own.reset()
+        assert own.topics() == {"orders": 2}
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
