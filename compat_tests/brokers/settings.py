@@ -17,7 +17,7 @@ SHARED_SETTINGS = {
     "group.streams.min.heartbeat.interval.ms": "500",
     # A Kafka that was killed, or that left its controller, may register again only when its session is over. One that
     # stalls for so long loses its leaders.
-    "broker.session.timeout.ms": "4000",
+    "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
     # Kafka removes empty groups and expired offsets every ten minutes, which could happen during any test.
     "offsets.retention.check.interval.ms": "86400000",
