@@ -168,7 +168,7 @@ def test_a_cluster_of_kafka_moves_here_and_back(
                 assert_no_bug_logged(node), name
         assert cluster.voters(cluster.bootstrap(KAFKAS)) == {KAFKA_CONTROLLER}
         load.goes_on()
-        faults = load.end()
+        faults = load.end([node for node in cluster.nodes.values() if isinstance(node, KafkaNode)])
         with capfd.disabled():
             print(f"\n{release}: {load.summary()}")
         assert (faults, load.errors()) == ([], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import json
 import subprocess
 import threading
 from pathlib import Path
@@ -36,6 +37,8 @@ class Writer(abc.ABC):
         self.acknowledged = 0
         self.newest = (0, 0)
         """Partition and offset of the record that was acknowledged last."""
+        self.has_begun_anew = False
+        """Whether the client has a new producer epoch."""
 
     @abc.abstractmethod
     def stop(self) -> None:
@@ -102,7 +105,8 @@ class ConfluentWriter(ThreadWriter):
     def write(self) -> None:
         settings = {"enable.idempotence": True, "linger.ms": 1, "message.timeout.ms": DELIVERY_SECONDS * 1000}
         backoff = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 500, "log_level": 0}
-        producer = Producer({"bootstrap.servers": self.bootstrap, **settings, **backoff})
+        statistics = {"statistics.interval.ms": 500, "stats_cb": self._look_at}
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings, **backoff, **statistics})
         for record in self.records():
             producer.produce(
                 self.topic,
@@ -112,6 +116,10 @@ class ConfluentWriter(ThreadWriter):
             )
             producer.poll(0)
         assert producer.flush(DELIVERY_SECONDS) == 0
+        producer.poll(1)
+
+    def _look_at(self, statistics: str) -> None:
+        self.has_begun_anew = json.loads(statistics)["eos"]["producer_epoch"] > 0
 
     def _ended(self, record: Sent, error, message) -> None:
         if error is None:
