@@ -4,6 +4,7 @@ The arithmetic is Kafka's, so that this broker and Kafka find the same state in 
 
 from __future__ import annotations
 
+GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 
 

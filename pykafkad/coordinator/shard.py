@@ -16,12 +16,13 @@ from pykafkad.coordinator import assignment, events, group_types, loading, membe
 from pykafkad.coordinator.classic_group import ClassicGroup
 from pykafkad.coordinator.group_types import CLASSIC, SHARE
 from pykafkad.coordinator.offsets import NO_PRODUCER_ID
+from pykafkad.coordinator.partitioning import GROUP_TOPIC
 from pykafkad.coordinator.record_codec import NO_TIMESTAMP
 from pykafkad.coordinator.step import TIMER_DELETION, TIMER_JOIN, TIMER_SESSION, TIMER_SYNC, Step
 from pykafkad.effects import Append, SetTimer, StoredRecord, TimerFired
 from pykafkad.wire import messages
 
-TOPIC = "__consumer_offsets"
+TOPIC = GROUP_TOPIC
 TIMER_EXPIRY = ("expiry",)
 RECORDS_PER_STEP = 200
 """The number of records that are loaded in one step."""

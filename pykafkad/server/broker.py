@@ -5,7 +5,6 @@ It wires its parts and holds no logic of any API. It learns of the metadata as t
 from __future__ import annotations
 
 from pykafkad import uuids
-from pykafkad.coordinator import record_codec, shard
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers import table
 from pykafkad.handlers.fetch_sessions import FetchSessions
@@ -20,7 +19,7 @@ from pykafkad.server.client_metrics import ClientMetrics
 from pykafkad.server.commits import Commits
 from pykafkad.server.compaction import Compaction
 from pykafkad.server.connection import SCRATCH_BYTES
-from pykafkad.server.coordinator_host import CoordinatorHost
+from pykafkad.server.coordinator_host import Groups
 from pykafkad.server.dispatch import Dispatcher, controller_request
 from pykafkad.server.fetch_fast_path import FetchFastPath
 from pykafkad.server.frame_buffers import FrameBuffers
@@ -117,7 +116,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.logs = logs or runtime.logs
         self.metrics = runtime.metrics
         self.producer_ids = ProducerIdBlocks(self)
-        self.groups = CoordinatorHost(self, shard.TOPIC, shard.GroupShard, record_codec.encode)
+        self.groups = Groups(self)
         self.transactions = Transactions(self)
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = housekeeping

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafkad import effects, errors
 from pykafkad.coordinator import events
-from pykafkad.coordinator.partitioning import partition_for
+from pykafkad.coordinator.partitioning import GROUP_TOPIC, partition_for
 from pykafkad.errors import KafkaError, ProtocolError, StorageFailure
 from pykafkad.handlers.context import DEFERRED
 from pykafkad.log.replay import batches
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pykafkad.config import Settings
+    from pykafkad.coordinator.shard import GroupShard
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.metadata.image import MetadataDelta
     from pykafkad.server.broker import Broker
@@ -421,3 +422,23 @@ class CoordinatorHost:
         if runner.is_loading or key in runner.deleting:
             return None, errors.COORDINATOR_LOAD_IN_PROGRESS
         return runner, errors.NONE
+
+
+class Groups(CoordinatorHost):
+    """The shards of `__consumer_offsets` that this broker leads. The machine is imported when the first partition of
+    that topic is led here."""
+
+    __slots__ = ()
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker, GROUP_TOPIC, self._shard, _encode_nothing)
+
+    def _shard(self, partition: int, settings: Settings, random: Random) -> GroupShard:
+        from pykafkad.coordinator import record_codec, shard
+
+        self.encode = record_codec.encode
+        return shard.GroupShard(partition, settings, random)
+
+
+def _encode_nothing(record: effects.StoredRecord) -> tuple[bytes | None, bytes | None]:
+    raise AssertionError(f"{record}: no partition is led here")
