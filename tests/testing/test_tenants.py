@@ -61,6 +61,9 @@ def wait_until_closed(broker: Broker) -> None:
             socket.create_connection(address(broker), SECONDS).close()
         except ConnectionRefusedError:
             return True
+        except ConnectionResetError:
+            # It was in the queue of the listener that has just ended; only the next one is refused.
+            pass
         return False
 
     until(is_closed, bool, "the end of the tenant", SECONDS)
