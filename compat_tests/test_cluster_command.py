@@ -212,3 +212,47 @@ def test_the_tools_of_kafka(clusters: list[Cluster], runner: ToolRunner, tmp_pat
     real, ours = (all_of(each) for each in clusters)
     for one, other in zip(real, ours, strict=True):
         assert other == one
+
+
+def test_eligible_leaders_and_an_unclean_election(clusters: list[Cluster], runner: ToolRunner) -> None:
+    """Who left an ISR below the minimum stays eligible (KIP-966), and kafka-topics shows it. Whoever is not eligible
+    leads when kafka-leader-election says so."""
+
+    def all_of(cluster: Cluster) -> list[object]:
+        seen: list[object] = []
+
+        def described(topic: str) -> str:
+            return _tool(runner, cluster, "topics", "--describe", "--topic", topic).output
+
+        def note(topic: str, isr: str) -> None:
+            """What the tool prints as soon as this is the ISR."""
+            wait_until(lambda: f"Isr: {isr}\t" in described(topic), f"the ISR of {topic} is {isr}")
+            seen.append(_neutral(_tool(runner, cluster, "topics", "--describe", "--topic", topic)))
+
+        for topic, replicas, least in (("eligible", "1:2:3", 3), ("unclean", "3:2", 1)):
+            words = ("--topic", topic, "--replica-assignment", replicas, "--config", f"min.insync.replicas={least}")
+            assert _tool(runner, cluster, "topics", "--create", *words).code == 0
+            note(topic, replicas.replace(":", ","))
+        cluster.stop(2)
+        note("eligible", "1,3")
+        note("unclean", "3")
+        cluster.stop(3)
+        note("eligible", "1")
+        note("unclean", "")
+        cluster.start(2)
+        note("eligible", "1,2")
+        note("unclean", "")
+        election = ("--topic", "unclean", "--partition", "0")
+        for kind in ("preferred", "unclean"):
+            seen.append(_neutral(_tool(runner, cluster, "leader-election", "--election-type", kind, *election)))
+        note("unclean", "2")
+        cluster.start(3)
+        note("eligible", "1,2,3")
+        note("unclean", "2,3")
+        return seen
+
+    real, ours = (all_of(each) for each in clusters)
+    for one, other in zip(real, ours, strict=True):
+        assert other == one
+    text = "".join(map(str, real))
+    assert "Elr: 2\\t" in text and "Elr: 3\\t" in text and "Leader: none" in text, text

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from compat_tests.brokers.broker import free_port
+
 PROJECT = Path(__file__).resolve().parents[1]
 SHOWN = "".join((PROJECT / name).read_text() for name in ("README.md", "docs/using.md"))
 TESTING = (PROJECT / "docs/testing.md").read_text()
+CLUSTER = (PROJECT / "docs/cluster.md").read_text()
 
 
 def example(beginning: str) -> str:
@@ -55,3 +61,48 @@ def test_the_other_examples_of_testing() -> None:
         run = program + "\nunittest.main()\n" if "unittest" in program else program
         ran = subprocess.run([sys.executable, "-c", run], cwd=PROJECT, capture_output=True, text=True, timeout=300)
         assert ran.returncode == 0, program + ran.stdout + ran.stderr
+
+
+def three_free_ports() -> int:
+    """The first of three that follow each other, as brokers have them that are not given any other."""
+    while True:
+        first = free_port()
+        try:
+            with ExitStack() as opened:
+                for port in range(first, first + 3):
+                    opened.enter_context(socket.create_server(("localhost", port)))
+                return first
+        except (OSError, OverflowError):
+            continue
+
+
+@pytest.mark.parametrize("killed", [1, 2, 3])
+def test_a_cluster_in_four_commands(tmp_path: Path, killed: int) -> None:
+    """Three brokers, a thousand records, the end of a broker that leads some of them: nothing is lost."""
+    section = CLUSTER.partition("## A cluster in four commands\n")[2].partition("\n## ")[0]
+    serve, produce, kill, tail = re.findall(r"^    (.*)$", section, re.MULTILINE)
+    first = three_free_ports()
+    ports = {str(9092 + each): str(first + each) for each in range(3)}
+
+    def as_run(command: str) -> str:
+        """With ports that are free here."""
+        words = re.sub("|".join(ports), lambda found: ports[found[0]], command)
+        return words.replace("pykafkad ", f"{shlex.quote(sys.executable)} -m pykafkad ")
+
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    options = {"shell": True, "cwd": tmp_path, "env": environment, "text": True}
+    with (tmp_path / "log").open("w") as log:
+        parent = subprocess.Popen(f"exec {as_run(serve)}", **options, stdout=subprocess.PIPE, stderr=log)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline().startswith("pykafkad ready on "), (tmp_path / "log").read_text()
+        subprocess.run(as_run(produce), **options, check=True, timeout=120)
+        (pid,) = re.findall(rf"node-started node={killed} role=broker pid=(\d+)", (tmp_path / "log").read_text())
+        subprocess.run(kill.replace("PID", pid), **options, check=True)
+        read = subprocess.run(as_run(tail), **options, capture_output=True, timeout=120)
+        assert read.stdout.strip() == "1000", read
+    finally:
+        parent.terminate()
+        assert parent.wait(60) == 0
+        parent.stdout.close()
+    assert "unexpected-error" not in (tmp_path / "log").read_text()

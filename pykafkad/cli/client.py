@@ -202,8 +202,9 @@ def producer(options: argparse.Namespace, **settings: object) -> Iterator[Any]:
             client.close(timeout=0)
 
 
-def retrying(call: Callable[..., Any], *arguments: object) -> Any:
-    """Calls again while the broker answers with a retriable error, such as a coordinator that is still loading."""
+def retrying(call: Callable[..., Any], *arguments: object, on: str = "RetriableError") -> Any:
+    """Calls again while the broker answers with a retriable error, such as a coordinator that is still loading; `on` is
+    kafka-python's name of the error where others are final."""
     from time import sleep
 
     import kafka.errors
@@ -211,7 +212,7 @@ def retrying(call: Callable[..., Any], *arguments: object) -> Any:
     for _ in range(RETRIES - 1):
         try:
             return call(*arguments)
-        except kafka.errors.RetriableError as error:
+        except getattr(kafka.errors, on) as error:
             if isinstance(error, kafka.errors.KafkaTimeoutError):
                 raise
             sleep(RETRY_DELAY_S)
@@ -331,13 +332,17 @@ def partitions_of(admin: Any, bootstrap: str, topic: str, only: list[int] | None
 
 
 def watermarks(client: Any, partitions: list[Any]) -> dict[Any, tuple[int, int]]:
-    """Maps each partition to (log start offset, end offset). An admin client asks the broker."""
+    """Maps each partition to (log start offset, end offset). An admin client asks the broker. A leader that was elected
+    a moment ago does not know the end before its followers have fetched (OFFSET_NOT_AVAILABLE)."""
     from kafka import OffsetSpec
 
     if not partitions:
         return {}
-    starts = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
-    ends = client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+    starts, ends = (
+        # Whether it is the leader still, kafka-python asks again by itself.
+        retrying(client.list_partition_offsets, dict.fromkeys(partitions, each), on="OffsetNotAvailableError")
+        for each in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
+    )
     return {partition: (starts[partition].offset, ends[partition].offset) for partition in partitions}
 
 

@@ -156,3 +156,33 @@ def test_an_invalid_time_is_wrong_usage(text: str) -> None:
     """What is no time, or lies where no record can, gets the caller's sentence."""
     with pytest.raises(Failure, match="no time"):
         client.time_ms(text, "no time")
+
+
+class Admin:
+    """Answers with errors first, and then with the offset 7 of everything."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    def list_partition_offsets(self, asked: dict) -> dict:
+        if self.errors:
+            raise self.errors.pop(0)
+        return {each: argparse.Namespace(offset=7) for each in asked}
+
+
+# kafka-python reads its schemas by a function that is deprecated.
+@pytest.mark.filterwarnings("ignore:.*is deprecated. Use files:DeprecationWarning")
+def test_a_leader_that_does_not_know_the_end_yet_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon after an election as a follower has fetched it knows. Other errors are final, and so is that after a
+    while."""
+    from kafka import TopicPartition
+    from kafka.errors import NotLeaderForPartitionError, OffsetNotAvailableError
+
+    monkeypatch.setattr(client, "RETRY_DELAY_S", 0)
+    partition = TopicPartition("t", 0)
+    assert client.watermarks(Admin(OffsetNotAvailableError(), OffsetNotAvailableError()), [partition]) == {
+        partition: (7, 7)
+    }
+    for errors in ([NotLeaderForPartitionError()], [OffsetNotAvailableError()] * client.RETRIES):
+        with pytest.raises(type(errors[0])):
+            client.watermarks(Admin(*errors), [partition])
