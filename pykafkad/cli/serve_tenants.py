@@ -13,9 +13,10 @@ import os
 from pykafkad.cli import serve_files
 from pykafkad.cli.serve import Prepared
 from pykafkad.cli.serve_options import Options
+from pykafkad.clock import Clock
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StartFailure, StorageFailure
-from pykafkad.server import run
+from pykafkad.server import full_collections, run
 from pykafkad.server.logs import LabelledSink, Logs, process_logs, shows_colours, standard_error
 from pykafkad.server.tenants import Plan, Tenants, check_name
 from pykafkad.settings import sources
@@ -85,7 +86,8 @@ def serve(options: Options) -> int:
         addresses = [address for tenant in tenants.tenants() for address in tenant.listeners]
         ca_files = {name: each.ca_file for name, each in made.items()}
         run.tell_ready(addresses, ready_file, words(tenants, ca_files, controls))
-        tenants.run()
+        with full_collections.Short(Clock()):
+            tenants.run()
         process_logs().info("server", "stopping", reason=tenants.stopping)
         run.forget_ready(ready_file)
         return 0

@@ -11,7 +11,7 @@ from pykafkad.disk import Disk
 from pykafkad.errors import TOPIC_ALREADY_EXISTS, ConfigError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.metadata import events
-from pykafkad.server import listeners, quorum_settings
+from pykafkad.server import full_collections, listeners, quorum_settings
 from pykafkad.server.logs import logger, process_logs
 from pykafkad.server.start_token import StartToken
 from pykafkad.server.wiring import BROKER, CONTROLLER, Process
@@ -309,7 +309,8 @@ def remove_leftovers(process: Process) -> None:
 
 def _serve(process: Process) -> HandedOver | None:
     """Serve until a stop; the connections that go on at the node that takes the place of this one, if one does."""
-    process.runtime.run()
+    with full_collections.Short(Clock()):
+        process.runtime.run()
     snapshots = process.used_snapshots
     handed_over = None if snapshots is None else snapshots.hand_over()
     log_lines.info("stopping", reason=process.runtime.stopping)

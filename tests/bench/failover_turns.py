@@ -11,8 +11,9 @@ import time
 from functools import partial
 from threading import Thread
 
+from pykafkad.clock import Clock
 from pykafkad.config import Settings
-from pykafkad.server import cluster_settings
+from pykafkad.server import cluster_settings, full_collections
 from pykafkad.server.cluster import Cluster
 from pykafkad.server.listeners import Listener
 from tests.bench.session import Session
@@ -87,9 +88,10 @@ def main(count, folder):
 
 
 def run(runtime, timed, done):
-    """The loop."""
-    while not done:
-        timed.turn(runtime.seconds_to_next_turn(float("inf")))
+    """The loop, as `pykafkad serve` has it."""
+    with full_collections.Short(Clock()):
+        while not done:
+            timed.turn(runtime.seconds_to_next_turn(float("inf")))
 
 
 if __name__ == "__main__":
