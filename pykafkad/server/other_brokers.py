@@ -13,7 +13,7 @@ from pykafkad.coordinator.partitioning import partition_for
 from pykafkad.coordinator.share_state_events import DeleteState, InitializeState, ReadState, ReadSummary, WriteState
 from pykafkad.log.transactions import TransactionMarker
 from pykafkad.server import node_names
-from pykafkad.server.peer import Peers
+from pykafkad.server.peer import Limits, Peers
 from pykafkad.server.peer_security import endpoint_of
 from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
@@ -65,6 +65,7 @@ class OtherBrokers:
         self._peers = Peers(
             broker.runtime,
             node_names.of_requests(broker.node_id),
+            Limits(request_timeout_ms=broker.settings.request_timeout_ms, waits_for_connection=False),
             security=broker.peer_security,
             connector=broker.local_links,
         )
