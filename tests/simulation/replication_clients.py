@@ -10,7 +10,7 @@ from pykafkad.server.peer import Limits, Peer
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
-from pykafkad.wire.batch import build_batch
+from pykafkad.wire.batch import build_batch, parse_header
 from pykafkad.wire.records import iterate_records
 from tests.simulation.cluster import EventOffload
 from tests.simulation.disk import MemoryDisk
@@ -20,7 +20,16 @@ from tests.simulation.replication_world import PORT
 CLIENT = "client"
 _BATCH_OVERHEAD = 12
 """The base offset and the length of a batch."""
+_OLD_VERSIONS = {"Produce": 11, "AddPartitionsToTxn": 3, "AddOffsetsToTxn": 3, "EndTxn": 4, "TxnOffsetCommit": 4}
+"""The newest versions of clients that add partitions to their transactions by themselves (KIP-890)."""
 _LIMITS = Limits(request_timeout_ms=4000, connect_timeout_ms=1000, backoff_max_ms=200)
+
+
+class OldPeer(Peer):
+    """A client that does not know transaction version 2."""
+
+    def _write(self, request, version):
+        super()._write(request, min(version, _OLD_VERSIONS.get(request.row.name, version)))
 
 
 class Clients:
@@ -41,12 +50,16 @@ class Clients:
         )
         world.cluster.adopt(CLIENT, runtime, host)
         self._peers = {}
+        self.old = set()
+        """Clients of transaction version 1."""
 
-    def send(self, node_id, request, then):
-        peer = self._peers.get(node_id)
+    def send(self, node_id, request, then, client="c"):
+        """Send over the connection that this client has to the broker. `then` gets the answer or a `Failure`."""
+        peer = self._peers.get((node_id, client))
         if peer is None:
             address = self.world.nodes[node_id].name
-            peer = self._peers[node_id] = Peer(self.runtime, address, PORT, client_id="c", limits=_LIMITS)
+            made = OldPeer if client in self.old else Peer
+            peer = self._peers[node_id, client] = made(self.runtime, address, PORT, client_id=client, limits=_LIMITS)
         # Outside of its turns a runtime has the time of the last one.
         self.runtime.now, self.runtime.now_ms = self.world.now, self.world.cluster.clock.now_ms()
         peer.send(request, then)
@@ -97,7 +110,7 @@ class Clients:
 
 
 def records_of(data, offset=0):
-    """(offset, value) of the records in an answer."""
+    """(offset, value) of the records in an answer; the value of a marker is None."""
     found, position, data = [], 0, bytes(data or b"")
     while position < len(data):
         size = _BATCH_OVERHEAD + int.from_bytes(data[position + 8 : position + _BATCH_OVERHEAD], "big")
@@ -109,7 +122,10 @@ def records_of(data, offset=0):
 @functools.lru_cache(maxsize=10_000)
 def _of_batch(batch):
     """The same of one batch. Readers and checkers see the same ones again and again."""
-    return [(each.offset, bytes(each.value)) for each in iterate_records(memoryview(batch))]
+    header = parse_header(batch)
+    if header.is_control:
+        return [(header.base_offset, None)]
+    return [(each.offset, bytes(each.value)) for each in iterate_records(memoryview(batch), header)]
 
 
 class Producer:

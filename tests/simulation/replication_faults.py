@@ -10,6 +10,7 @@ import random
 from pykafkad.metadata import events
 from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
+from tests.simulation import transactional_part
 from tests.simulation.network import Link
 from tests.simulation.replication_checkers import Checkers, Violation
 from tests.simulation.replication_clients import Clients, Producer, records_of
@@ -27,6 +28,8 @@ SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "d
 RARE = ("clock", "half open", "vanish")
 """Each of these is in few seeds, so that the others find what they found."""
 FAULTS = SWARM + RARE
+TRANSACTIONS = "transactions"
+"""Not a fault: clients with transactions, which `without` can leave out, too."""
 RARE_SHARE = 0.15
 LARGER_SHARE = 0.08
 """So many seeds have seven brokers, and as many have five."""
@@ -35,14 +38,18 @@ LARGER_SHARE = 0.08
 class FaultyWorld(World):
     """`run_all` raises when something does not hold. `without` names faults that do not happen."""
 
-    losses = None
+    losses = transactions = None
 
     def __init__(self, seed, without=(), brokers=None):
         rare = random.Random(f"rare {seed}")
         drawn = rare.random()
         if brokers is None:
             brokers = 7 if drawn < LARGER_SHARE else 5 if drawn < 2 * LARGER_SHARE else 3
-        super().__init__(seed, brokers=brokers, **{"unclean.leader.election.enable": "false"})
+        transactions = None if TRANSACTIONS in without else transactional_part.drawn(seed)
+        changes = {"unclean.leader.election.enable": "false"}
+        if transactions is not None:
+            changes.update(transactional_part.SETTINGS)
+        super().__init__(seed, brokers=brokers, **changes)
         chance = self.chance
         drawn = chance.sample(SWARM, chance.randint(2, 6)) + [each for each in RARE if rare.random() < RARE_SHARE]
         self.faults = [each for each in drawn if each not in without]
@@ -60,6 +67,8 @@ class FaultyWorld(World):
         places = [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)]
         self.producers = [Producer(self.clients, *place, pause=chance.choice([0.02, 0.1])) for place in places]
         self.readers = [Reader(self.clients, each) for each in self.producers]
+        if transactions is not None:
+            self.transactions = transactional_part.TransactionalPart(self, transactions)
 
     def run_all(self):
         """Faults for a while, then none, then a look at what is left."""
@@ -77,11 +86,16 @@ class FaultyWorld(World):
         self._check_producers_go_on()
         for producer in self.producers:
             producer.is_stopped = True
+        if self.transactions is not None:
+            self.transactions.check_clients_go_on()
+            self.transactions.stop()
         self.run(6.0)
         self.run(10.0, holds=self.is_settled)
         self.checkers.look()
         self.checkers.check_acknowledged(self.producers)
         self.checkers.check_epochs()
+        if self.transactions is not None:
+            self.transactions.check()
         if self.unexpected_errors():
             raise Violation("".join(line for line in self.lines if "unexpected" in line))
 
@@ -105,6 +119,8 @@ class FaultyWorld(World):
         if self.problem:
             raise Violation(self.problem)
         self.checkers.look()
+        if self.transactions is not None:
+            self.transactions.look()
         seconds = PENDING_SECONDS if self.losses.are_pending() else LOOK_SECONDS
         self.cluster.network.at(self.now + seconds, self.look)
 
@@ -121,6 +137,8 @@ class FaultyWorld(World):
         for each in (*self.producers, *self.readers):
             if (each.topic, each.index) == place:
                 each.forget(offset)
+        if self.transactions is not None:
+            self.transactions.lost(place)
 
     # --- faults -----------------------------------------------------------------------------------------------------
 
@@ -330,6 +348,8 @@ class FaultyWorld(World):
         """Whether every replica is in sync again, and nobody is where it should not be."""
         if self.what_lacks():
             return False
+        if self.transactions is not None and self.transactions.are_stopped and self.transactions.open_places():
+            return False
         for node in self.nodes.values():
             if node.link.applied != len(self.committed):
                 return False
@@ -389,6 +409,9 @@ class Reader:
             row = answer.responses[0].partitions[0]
             if not row.error_code:
                 for offset, value in records_of(row.records, self.offset):
+                    if value is None:
+                        self.offset = offset + 1
+                        continue
                     if self.producer.is_forgotten(offset, value):
                         continue
                     if self.seen.setdefault(offset, value) != value:

@@ -34,9 +34,9 @@ def run(seeds, without=()):
 
 def shrink(seed, without=()):
     """All faults that can be left out of a seed that fails, one after the other, and it still fails."""
-    from tests.simulation.replication_faults import FAULTS
+    from tests.simulation.replication_faults import FAULTS, TRANSACTIONS
 
-    for name in FAULTS:
+    for name in (TRANSACTIONS, *FAULTS):
         if name not in without and run([seed], [*without, name])[1] is not None:
             without = [*without, name]
     return without
@@ -70,7 +70,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.replication_seeds")
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--without", default="", help="faults to leave out, with commas between")
+    parser.add_argument("--without", default="", help="faults to leave out, and `transactions`, with commas between")
     parser.add_argument("--shrink", action="store_true", help="leave out what the failing seed does not need")
     parser.add_argument("--all", action="store_true", help="go on after a seed that fails")
     parser.add_argument("--planted", nargs="?", const="", default=None, metavar="PART OF A NAME")
