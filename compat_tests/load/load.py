@@ -72,12 +72,23 @@ class Load:
         self.clients = Clients(bootstrap, directory, franz=franz)
         self.clients.environment["CLIENTS_REST"] = REST_SECONDS
         self.use(bootstrap)
-        self._create(factor)
-        self.members: list[Member] = [KINDS[kind](bootstrap, NUMBERS, kind) for kind in groups]
-        for member in self.members:
-            member.start()
-        at = (bootstrap, NUMBERS, self.history)
-        self.writers: list[Writer] = [ConfluentWriter(*at), KafkaPythonWriter(*at)]
+        self.members: list[Member] = []
+        self.writers: list[Writer] = []
+        try:
+            self._create(factor)
+            self._begin(groups, java)
+        except BaseException:
+            # Nobody has this object who could close it.
+            self.close()
+            raise
+
+    def _begin(self, groups: Sequence[str], java: tuple[Path, Path] | None) -> None:
+        """Start all clients."""
+        for kind in groups:
+            self.members.append(KINDS[kind](self.bootstrap, NUMBERS, kind))
+            self.members[-1].start()
+        at = (self.bootstrap, NUMBERS, self.history)
+        self.writers += [ConfluentWriter(*at), KafkaPythonWriter(*at)]
         if java is not None:
             self.writers.append(JavaWriter(*at, *java))
         self._names = self.clients.there((*WRITERS, *COPIERS, *READERS))

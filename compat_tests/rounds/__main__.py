@@ -20,11 +20,15 @@ from compat_tests.exactly_once import franz_clients
 from compat_tests.load.load import Load, until
 from compat_tests.load.writers import compile_java
 from compat_tests.rounds.cluster import Cluster
+from compat_tests.rounds.namespaces import Namespaces, NamespacesUnavailable, check
+from compat_tests.rounds.network import Network
+from compat_tests.rounds.proxies import Proxies
 from compat_tests.rounds.troubles import chosen, happen
 from compat_tests.setup.kafka_jars import JarsUnavailable, fetch_jars
 from compat_tests.suites.suite import SuiteUnavailable
 
 BATCH = 20
+NETWORKS = {each.name: each for each in (Proxies, Namespaces)}
 
 
 class Programs:
@@ -46,10 +50,12 @@ class Programs:
             print(f"without franz-go: {error}", flush=True)
 
 
-def batch(directory: Path, programs: Programs, seed: int, rounds: int, counts: Counter[str]) -> list[str]:
+def batch(
+    directory: Path, programs: Programs, network: Network, seed: int, rounds: int, counts: Counter[str]
+) -> list[str]:
     """So many rounds from a seed; what is wrong with the history."""
     chance = random.Random(seed)
-    cluster = Cluster(directory)
+    cluster = Cluster(directory, network)
     load: Load | None = None
     faults: list[str] = []
     try:
@@ -57,7 +63,7 @@ def batch(directory: Path, programs: Programs, seed: int, rounds: int, counts: C
         load = Load(cluster.bootstrap, directory / "clients", java=programs.java, franz=programs.franz)
         load.goes_on()
         for number in range(rounds):
-            troubles = chosen(chance)
+            troubles = chosen(chance, cuts_clients=network.cuts_clients)
             begun = time.monotonic()
             happen(cluster, troubles)
             load.clients.start_again()
@@ -79,7 +85,14 @@ def batch(directory: Path, programs: Programs, seed: int, rounds: int, counts: C
     return faults
 
 
-def run(rounds: int, seed: int, directory: Path, programs: Programs, size: int = BATCH) -> int:
+def run(
+    rounds: int,
+    seed: int,
+    directory: Path,
+    programs: Programs,
+    size: int = BATCH,
+    network: type[Proxies] | type[Namespaces] = Proxies,
+) -> int:
     """All the rounds; the exit code. A batch that fails keeps its data."""
     counts: Counter[str] = Counter()
     failed = done = 0
@@ -88,11 +101,11 @@ def run(rounds: int, seed: int, directory: Path, programs: Programs, size: int =
         some = min(size, rounds - done)
         place = directory / f"seed-{seed}"
         place.mkdir()
-        faults = batch(place, programs, seed, some, counts)
+        faults = batch(place, programs, network(), seed, some, counts)
         if faults:
             failed += 1
-            print(f"seed {seed} FAILED; its data is in {place}; once more: "
-                  f"python -m compat_tests.rounds --seed {seed} --rounds {some}", flush=True)  # fmt: skip
+            again = f"python -m compat_tests.rounds --network {network.name} --seed {seed} --rounds {some}"
+            print(f"seed {seed} FAILED; its data is in {place}; once more: {again}", flush=True)
             for each in faults[:20]:
                 print(f"  {each}", flush=True)
         else:
@@ -111,12 +124,22 @@ def main() -> int:
         "--seed", type=int, help="of the first batch; the next ones follow (default: another each time)"
     )
     parser.add_argument("--only-python", action="store_true", help="without the clients of Java and Go")
+    parser.add_argument(
+        "--network", choices=NETWORKS, default=Proxies.name,
+        help="what cuts links: a proxy for each node, or network namespaces, which drop packets (default: %(default)s)",
+    )  # fmt: skip
     options = parser.parse_args()
     # The processes of a cluster end with it, also when this one is told to stop.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    if options.network == Namespaces.name:
+        try:
+            check()
+        except NamespacesUnavailable as error:
+            parser.error(f"this machine allows no network namespaces: {error}")
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     directory = Path(tempfile.mkdtemp(prefix="rounds-"))
-    code = run(options.rounds, seed, directory, Programs(directory, only_python=options.only_python))
+    programs = Programs(directory, only_python=options.only_python)
+    code = run(options.rounds, seed, directory, programs, network=NETWORKS[options.network])
     if not code:
         shutil.rmtree(directory)
     return code

@@ -6,20 +6,19 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compat_tests.rounds.cluster import BROKERS, CONTROLLERS, SESSION_MS, Cluster
+from compat_tests.rounds.cluster import SESSION_MS, Cluster
+from compat_tests.rounds.network import BROKERS, CLIENTS, CONTROLLERS, QUORUM
 
 KILL, PAUSE, CUT, ISOLATE = "kill", "pause", "cut", "isolate"
 # A broker that is away for longer than its session has its partitions led by others.
 LONGEST_SECONDS = 2 * SESSION_MS / 1000
-QUORUM = 0
-"""The source of a cut that concerns what nodes ask a controller as voters and observers."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """One node is killed, paused, or cannot be asked by another; `way` and `is_reset` are those of the proxy."""
+    """One node is killed, paused, or cannot be asked by another; `way` and `is_reset` are those of the network."""
 
     kind: str
     target: int
@@ -27,18 +26,24 @@ class Trouble:
     seconds: float
     way: int
     is_reset: bool
+    with_clients: bool = False
+    """Whether an isolated broker is cut off from the clients too."""
 
     def __str__(self) -> str:
         if self.kind in (KILL, PAUSE):
             return f"{self.kind} {self.target} for {self.seconds:.1f} s"
         source = "everybody" if self.source == QUORUM else str(self.source)
+        source += " and clients" if self.with_clients else ""
         end = "with a reset" if self.is_reset else "and let it through"
         return f"{self.kind} {source} from {self.target} (way {self.way}) for {self.seconds:.1f} s {end}"
 
 
-def chosen(chance: random.Random) -> list[Trouble]:
-    """One or two troubles at once; at most one of them takes a broker away, so that two in sync are left."""
+def chosen(chance: random.Random, *, cuts_clients: bool = False) -> list[Trouble]:
+    """One or two troubles at once; at most one of them takes a broker away, so that two in sync are left. With
+    `cuts_clients` a broker can be isolated from the clients too."""
     first = _one(chance, chance.choice((KILL, PAUSE, CUT, ISOLATE)), chance.choice((*BROKERS, *CONTROLLERS)))
+    if cuts_clients and first.kind == ISOLATE:
+        first = replace(first, with_clients=chance.random() < 0.5)
     if chance.random() < 0.5:
         return [first]
     others = CONTROLLERS if first.target in BROKERS else BROKERS
@@ -70,7 +75,7 @@ class Happening:
             cluster.signal(target, signal.SIGSTOP)
         else:
             for source, other in self._links():
-                cluster.cut(source, other, trouble.way)
+                cluster.network.cut(source, other, trouble.way)
 
     def _links(self) -> list[tuple[int, int]]:
         """Source and target of each link that is cut. A broker that is isolated asks no other, and none asks it."""
@@ -78,8 +83,9 @@ class Happening:
         if trouble.kind == CUT:
             return [(trouble.source, trouble.target)]
         others = [each for each in (*BROKERS, *CONTROLLERS) if each != trouble.target]
+        clients = [CLIENTS] if trouble.with_clients else []
         return [(trouble.target, each) for each in others] + [
-            (each, trouble.target) for each in others if each in BROKERS
+            (each, trouble.target) for each in (*others, *clients) if each not in CONTROLLERS
         ]
 
     def end(self) -> None:
@@ -90,7 +96,7 @@ class Happening:
             self._cluster.signal(trouble.target, signal.SIGCONT)
         else:
             for source, other in self._links():
-                self._cluster.heal(source, other, reset=trouble.is_reset)
+                self._cluster.network.heal(source, other, trouble.way, reset=trouble.is_reset)
 
 
 def happen(cluster: Cluster, troubles: list[Trouble]) -> None:
