@@ -106,7 +106,7 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SI
 	part crashes $(BIN)/python -m tests.log.crashes --seeds 20000; \
 	part damage $(BIN)/python -m tests.simulation.damage --rounds 50; \
 	part quorum $(BIN)/python -m tests.simulation.raft_seeds --seeds 10000; \
-	part replicas $(BIN)/python -m tests.simulation.replication_seeds --first 0 --seeds 100; \
+	part replicas $(BIN)/python -m tests.simulation.replication_seeds --first 0 --seeds 10000 --all; \
 	part large $(BIN)/python -m tests.simulation.large_cluster --brokers 100 --partitions 100000; \
 	part fuzz $(BIN)/python -m tests.fuzz --inputs 5000000; \
 	part logins $(BIN)/python -m tests.fuzz --targets logins --inputs 10000000; \
