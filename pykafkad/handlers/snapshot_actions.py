@@ -76,8 +76,8 @@ def none_here(reason: str = "its metadata is that of controllers elsewhere") -> 
     """In place of the snapshots of a broker that shares its metadata with other nodes. Raises KafkaError."""
     raise KafkaError(
         errors.INVALID_REQUEST,
-        f"this broker has no snapshots of its data, as {reason}; `pykafkad serve --brokers 3`, without --controllers "
-        "and --processes, has them, and the directory of a cluster that is stopped can be copied",
+        f"this broker has no snapshots of its data, as {reason}; `pykafkad serve --brokers 3`, also with --controllers "
+        "and without --processes, has them, and the directory of a cluster that is stopped can be copied",
     )
 
 

@@ -41,7 +41,9 @@ _GONE_SUFFIX = ".gone"
 # Files at the top of a directory that identify it; they are not part of its state.
 IDENTITY_FILES = (checkpoints.META_PROPERTIES_FILE, "bootstrap.checkpoint")
 _TEMPORARY_SUFFIX = ".tmp"
-_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, _TEMPORARY_SUFFIX)
+# That of a snapshot of the metadata which is being fetched.
+_PART_SUFFIX = ".part"
+_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, _TEMPORARY_SUFFIX, _PART_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100

@@ -64,7 +64,8 @@ class BrokerLifecycle(RuntimeNode):
         self._interval = settings.broker_heartbeat_interval_ms / 1000
         # A connection of its own: a heartbeat waits behind nothing.
         self._link = channel.link("heartbeat", max(settings.broker_session_timeout_ms // 2, 1))
-        self._incarnation_id = b""
+        self.incarnation_id = b""
+        """That of this life of the broker; empty until it starts."""
         self._log_dirs: list[bytes] = []
         self._offline: list[bytes] = []
         self._cordoned: list[bytes] | None = None
@@ -81,7 +82,7 @@ class BrokerLifecycle(RuntimeNode):
 
     def start(self, incarnation_id: bytes) -> None:
         """Register. Unless that comes to pass in `initial.broker.registration.timeout.ms`, the process stops."""
-        self._incarnation_id = incarnation_id
+        self.incarnation_id = incarnation_id
         self._log_dirs = sorted(self._broker.directories.ids())
         timeout = self._broker.settings.initial_broker_registration_timeout_ms / 1000
         self._runtime.timers.set((self, _TIMEOUT), self._runtime.now + timeout)
@@ -185,7 +186,7 @@ class BrokerLifecycle(RuntimeNode):
         return request(
             broker_id=broker.node_id,
             cluster_id=broker.cluster_id,
-            incarnation_id=self._incarnation_id,
+            incarnation_id=self.incarnation_id,
             listeners=[
                 request.Listener(
                     name=each.name, host=each.host, port=each.port, security_protocol=each.security_protocol
@@ -265,7 +266,7 @@ class BrokerLifecycle(RuntimeNode):
         """Whether the metadata names another process as this broker. Then this one ends."""
         broker = self._broker
         registered = broker.image.brokers.get(broker.node_id)
-        if registered is None or registered.epoch <= self.epoch or registered.incarnation_id == self._incarnation_id:
+        if registered is None or registered.epoch <= self.epoch or registered.incarnation_id == self.incarnation_id:
             return False
         peer = ", ".join(f"{each.host}:{each.port}" for each in registered.endpoints.values())
         broker.logs.error(

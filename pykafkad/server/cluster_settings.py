@@ -206,11 +206,11 @@ def folder(path: str, node_id: int) -> str:
 
 
 def folders_of_several(disk: Disk, path: str) -> list[str]:
-    """The folders of several brokers and their controller that a directory has, sorted by name."""
+    """The folders of several brokers and their controllers that a directory has, sorted by name."""
     return [
         name
         for name in sorted(disk.listdir(path))
-        if name == CONTROLLER_FOLDER or (name.startswith("broker") and name.removeprefix("broker").isdecimal())
+        if name in _ALL_FOLDERS or (name.startswith("broker") and name.removeprefix("broker").isdecimal())
         if disk.exists(f"{path}/{name}/meta.properties")
     ]
 

@@ -347,12 +347,14 @@ class DataSnapshots:
         if not self.restore_to:
             return None
         made = HandedOver()
+        # What nodes of this process have asked each other is of the state that ends.
+        own = self._broker.runtime.reactor.local_addresses()
         for broker in brokers:
             for connection in broker.socket_server.connections():
                 context = self._asking
                 if context is None or context.connection is not connection:
                     context = None
-                    if not _may_go_on(broker, connection):
+                    if connection.peer in own or not _may_go_on(broker, connection):
                         continue
                 outbox, pending = list(connection.outbox), bytes(connection.pending)
                 socket = broker.socket_server.hand_over(connection)

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.config import Settings
     from pykafkad.disk import Disk
+    from pykafkad.metadata.brokers import Broker as Registered
     from pykafkad.server.broker import Broker
     from pykafkad.server.broker_process import BrokerProcess
     from pykafkad.server.controller_node import ControllerNode
+    from pykafkad.server.data_snapshots import DataSnapshots
     from pykafkad.server.listeners import Listener
     from pykafkad.server.logs import Logs
+    from pykafkad.server.quorum_snapshots import QuorumSnapshots
     from pykafkad.server.raft_controller import RaftController
 
     Nodes = Sequence[tuple[Settings, list[Listener]]]
@@ -46,6 +49,11 @@ class _Leaving(RuntimeNode):
         """The process stops."""
         cluster, runtime = self._cluster, self._cluster.runtime
         lifecycles = [each.process.lifecycle for each in cluster.broker_places.values()]
+        if cluster.goes_back:
+            # Nothing that the controllers decided now would be there afterwards.
+            for each in lifecycles:
+                each.close()
+            return
         for each in lifecycles:
             # One that leaves already goes on with it: another call would end that.
             if each.state not in (LEAVING, GONE):
@@ -74,7 +82,7 @@ class _Audits:
 class QuorumCluster(Process):
     """`broker`, and what belongs to it, is that of a broker that serves, which is asked where one is enough."""
 
-    __slots__ = ("_leaving", "broker_places", "controller_places")
+    __slots__ = ("_leaving", "_snapshots", "broker_places", "controller_places")
 
     is_quorum = True
 
@@ -95,9 +103,12 @@ class QuorumCluster(Process):
         self.controller_places = {each.node_id: ControllerPlace(runtime, each, where) for each, where in controllers}
         self.broker_places = {each.node_id: BrokerPlace(runtime, each, where) for each, where in brokers}
         self._leaving = _Leaving(self)
+        self._snapshots: QuorumSnapshots | None = None
         self.audit = _Audits(self)
         for place in self.places:
             place.make()
+        for controller_place in self.controller_places.values():
+            controller_place.controller.has_ended = self.has_ended
         self._order()
         self._take(next(iter(self.broker_places.values())))
         for broker_place in self.broker_places.values():
@@ -164,6 +175,42 @@ class QuorumCluster(Process):
         """Where the brokers serve."""
         return [listener for each in self.broker_places.values() for listener in each.listeners]
 
+    @property
+    def nodes(self) -> tuple[Nodes, Nodes]:
+        """The settings and the listeners of the controllers and of the brokers, which know their ports by now: for the
+        process that takes the place of this one."""
+        controllers, brokers = (
+            [(each.settings, each.listeners) for each in places.values()]
+            for places in (self.controller_places, self.broker_places)
+        )
+        return controllers, brokers
+
+    def has_ended(self, registered: Registered) -> bool:
+        """Whether a broker's registration is that of an earlier life of a broker of this process."""
+        place = self.broker_places.get(registered.id)
+        return place is not None and registered.incarnation_id != place.process.lifecycle.incarnation_id
+
+    def open_data_snapshots(self) -> QuorumSnapshots:
+        """Those of all brokers and controllers."""
+        if self._snapshots is None:
+            from pykafkad.server.quorum_snapshots import QuorumSnapshots
+
+            self._snapshots = QuorumSnapshots(self)
+        return self._snapshots
+
+    @property
+    def used_snapshots(self) -> DataSnapshots | None:
+        return self._snapshots
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether the process stops for the way back to a snapshot."""
+        return self._snapshots is not None and self._snapshots.restore_to is not None
+
+    @property
+    def snapshot_paths(self) -> list[str]:
+        return [path for each in self.places for path in each.settings.log_directories]
+
     def _order(self) -> None:
         """Turns go from the controllers to the brokers, whatever was started last; in the opposite order the nodes
         resign, at the stop of the process."""
@@ -171,6 +218,7 @@ class QuorumCluster(Process):
 
     def _equip(self, place: BrokerPlace) -> None:
         place.broker.tells_topics = place.broker is self.broker
+        place.broker.services.open_data_snapshots = self.open_data_snapshots
 
     def _take(self, place: BrokerPlace) -> None:
         process = place.process
@@ -261,6 +309,7 @@ class QuorumCluster(Process):
         StorageFailure or OSError."""
         place = self._controller(node_id, DOWN, KILLED)
         place.make()
+        place.controller.has_ended = self.has_ended
         self._order()
         try:
             place.start()

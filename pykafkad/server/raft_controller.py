@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pykafkad.effects import StoredRecord
     from pykafkad.log.partition_log import PartitionLog
+    from pykafkad.metadata.brokers import Broker
     from pykafkad.raft.replica import RaftReplica
     from pykafkad.server.metadata_source import ActiveController
     from pykafkad.server.raft_shell import RaftShell
@@ -128,6 +129,10 @@ class RaftMetadata(MetadataLog):
         )
         # The brokers have a session's time to find this leader.
         self._take(events.BeginSessions(node.runtime.now))
+        for broker in list(self.image.brokers.values()):
+            if node.has_ended is not None and node.has_ended(broker):
+                # Its next life, in this process, need not wait for the end of a session.
+                self._take(events.BrokerGone(broker.id, broker.epoch))
 
     def _end_leading(self) -> None:
         self._node.logs.info("metadata", "not-active-controller", epoch=self._led_epoch)
@@ -233,6 +238,9 @@ class RaftController(ControllerNode):
     """See the module. `start`, `bind`, then `activate`, then turns until `close`."""
 
     metadata_log: RaftMetadata
+
+    has_ended: Callable[[Broker], bool] | None = None
+    """Says of a registered broker whether that life of it is known to be over."""
 
     def start(self) -> None:
         """Load the newest snapshot. The voters are asked when the listener is bound. Raises ConfigError or

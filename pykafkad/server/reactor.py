@@ -12,6 +12,7 @@ from __future__ import annotations
 from struct import Struct
 
 from pykafkad.errors import StorageFailure
+from pykafkad.server.binding import address_text
 from pykafkad.server.connection import DRAINING, OUTBOX_LIMIT_BYTES, SCRATCH_BYTES
 from pykafkad.server.connector import Connector
 from pykafkad.server.network import SystemNetwork
@@ -276,6 +277,12 @@ class Reactor:
         transport = self._by_id.get(connection.id)
         if transport is not None:
             self.drop(transport, reason)
+
+    def local_addresses(self) -> set[str]:
+        """The addresses of this side of all connections. A connection from one of them begins here, too."""
+        names = (each.socket.getsockname() for each in self._transports.values())
+        # Those of a pair have no names.
+        return {address_text(name) for name in names if isinstance(name, tuple)}
 
     def watch(self, fileno: int, ready: Callable[[float], None], events: int = READ) -> None:
         """Call `ready(now)` in every turn in which `fileno` has one of `events`."""

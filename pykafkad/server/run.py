@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from random import Random
 
 from pykafkad import __version__
@@ -91,8 +92,8 @@ def run(
     disk = new_disk(settings, clock)
     # The first of them keeps the note of a way back that has begun.
     paths = list(dict.fromkeys([settings.metadata_log_dir or data_directories[0], *data_directories]))
-    process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers, identity)
-
+    made = partial(_process, settings, listening, data_directories, disk, paths, clock, several, controllers, identity)
+    process = made()
     signals = obey_signals(lambda: process.runtime)
     process.runtime.disk.allow_many_files()
     _start(process, topics, users, acls, ready_file)
@@ -116,7 +117,7 @@ def run(
         paths = process.snapshot_paths if several else paths
         snapshot_store.begin_restore(disk, paths, snapshot)
         # The listeners know their ports by now: clients find the broker where it was.
-        process = _process(settings, listening, data_directories, disk, paths, clock, several, controllers)
+        process = made(process)
         _start(process, [], users, acls, None)
         trace = trace and _trace(process, trace)
         if control is not None:
@@ -158,12 +159,14 @@ def _process(
     disk: Disk,
     paths: list[str],
     clock: Clock,
-    several: Sequence[tuple[Settings, list[Listener]]] = (),
-    controllers: int = 1,
-    identity: NodeIdentity | None = None,
+    several: Sequence[tuple[Settings, list[Listener]]],
+    controllers: int,
+    identity: NodeIdentity | None,
+    before: Process | None = None,
 ) -> Process:
+    """A process to be started, in the place of the one `before` if there was one."""
     if several and controllers > 1:
-        return _quorum_cluster(settings, disk, clock, several, controllers, identity)
+        return _quorum_cluster(settings, disk, clock, several, controllers, identity, before)
     if several:
         return _cluster(settings, disk, clock, several)
     snapshot_store.finish_restore(disk, paths)
@@ -211,18 +214,23 @@ def _quorum_cluster(
     several: Sequence[tuple[Settings, list[Listener]]],
     controllers: int,
     identity: NodeIdentity | None,
+    before: Process | None,
 ) -> Process:
     from pykafkad.server.binding import reserved_port
     from pykafkad.server.cluster_settings import CONTROLLER_HOST, check_listeners, of_quorum
     from pykafkad.server.quorum_cluster import QuorumCluster
 
+    if isinstance(before, QuorumCluster):
+        return QuorumCluster(*before.nodes, clock=clock, disk=disk, logs=process_logs())
     if identity is None:
         check_listeners(settings, several[0][1])
     try:
         ports = [reserved_port(CONTROLLER_HOST) for _ in range(controllers)]
         nodes = of_quorum(settings, [each for each, _ in several], ports, disk, Random(), identity)
         quorum, members = ([(each, parse_listeners(each)) for each in some] for some in nodes)
-        return QuorumCluster(quorum, members, clock=clock, disk=disk, logs=process_logs())
+        made = QuorumCluster(quorum, members, clock=clock, disk=disk, logs=process_logs())
+        snapshot_store.finish_restore(disk, made.snapshot_paths)
+        return made
     except OSError as error:
         raise StartFailure(error.strerror or str(error)) from None
 

@@ -25,12 +25,15 @@ class EmbeddedQuorum(EmbeddedCluster):
     """As `EmbeddedCluster`; single controllers stop, end and start again, too."""
 
     _process: QuorumCluster  # type: ignore[assignment]
+    _controller_ports: list[int] | None = None
 
     def _make(self, options: Options, settings: Settings, node_logs: Logs) -> Process:
         members = cluster_settings.of_brokers(settings, options.brokers, options.racks, options.settings)
         ports = options.ports or [options.port + index if options.port else 0 for index in range(options.brokers)]
-        controller_ports = [reserved_port(cluster_settings.CONTROLLER_HOST) for _ in range(options.controllers)]
-        quorum, members = cluster_settings.of_quorum(settings, members, controller_ports, self._disk, Random())
+        if not self._controller_ports:
+            host = cluster_settings.CONTROLLER_HOST
+            self._controller_ports = [reserved_port(host) for _ in range(options.controllers)]
+        quorum, members = cluster_settings.of_quorum(settings, members, self._controller_ports, self._disk, Random())
         return QuorumCluster(
             [(each, run.parse_listeners(each)) for each in quorum],
             list(zip(members, self._listeners(options, ports), strict=True)),

@@ -284,9 +284,10 @@ def test_served_brokers_have_it_too(tmp_path, options):
     assert [each["client_id"] for each in traced] == ([] if "--user" in options else ["someone"] * 3)
 
 
-def test_served_brokers_go_back_to_a_snapshot(tmp_path):
+@pytest.mark.parametrize("options", [(), ("--controllers", "3")], ids=["one-controller", "three"])
+def test_served_brokers_go_back_to_a_snapshot(options):
     """All of them; calls find those that serve next."""
-    with Served("--topic", "orders:6", "--set", "default.replication.factor=3") as served:
+    with Served("--topic", "orders:6", "--set", "default.replication.factor=3", *options) as served:
         api = served.api
         records = [{"value": str(number), "partition": number} for number in range(6)]
         api.post("/topics/orders/records", records=records)

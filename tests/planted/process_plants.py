@@ -6,6 +6,7 @@ from tests.planted.plant import Plant
 
 SETTINGS = ("tests/server/test_cluster_settings.py",)
 QUORUM = ("tests/server/test_quorum_cluster.py",)
+QUORUM_SNAPSHOTS = ("tests/testing/test_several_controllers_snapshots.py",)
 START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
 CONTROLLERS = ("tests/testing/test_several_controllers.py",)
@@ -99,10 +100,31 @@ PLANTS = (
     ),
     Plant(
         "brokers under several controllers are snapshot one by one",
-        "server/broker_process.py",
-        "broker.services.open_data_snapshots = snapshot_actions.none_here",
+        "server/quorum_cluster.py",
+        "place.broker.services.open_data_snapshots = self.open_data_snapshots",
         "pass",
         QUORUM,
+    ),
+    Plant(
+        "the votes of a snapshot are later than its records",
+        "server/quorum_snapshots.py",
+        "if log is not None:",
+        "if False:",
+        QUORUM_SNAPSHOTS,
+    ),
+    Plant(
+        "requests of followers outlive a way back",
+        "server/data_snapshots.py",
+        "if connection.peer in own or not",
+        "if not",
+        QUORUM_SNAPSHOTS,
+    ),
+    Plant(
+        "a way back waits for the sessions of brokers that have ended",
+        "server/raft_controller.py",
+        "if node.has_ended is not None and node.has_ended(broker):",
+        "if False:",
+        QUORUM_SNAPSHOTS,
     ),
     Plant(
         "a controller that is started again takes its turns behind the brokers",

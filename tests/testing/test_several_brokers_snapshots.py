@@ -1,4 +1,4 @@
-"""Saved states of several brokers: all of them and their controller as they were at one moment."""
+"""Saved states of several brokers: all of them and their controllers as they were at one moment."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=[False, True], ids=["thread", "process"])
+@pytest.fixture(params=[(1, False), (1, True), (3, False)], ids=["thread", "process", "controllers"])
 def broker(request):
+    controllers, own_process = request.param
     with Broker(
-        brokers=3, topics={"orders": 6}, settings={"default.replication.factor": 3}, own_process=request.param
-    ) as broker:
+        brokers=3, controllers=controllers, topics={"orders": 6}, settings={"default.replication.factor": 3},
+        own_process=own_process,
+    ) as broker:  # fmt: skip
         yield broker
-        if not request.param:
+        if not own_process:
             assert broker._running._process.runtime.metrics.unexpected_errors == 0
 
 
@@ -167,7 +169,7 @@ def test_what_cannot_be_is_said(broker):
     broker.stop_broker(3)
     for call in (broker.save, broker.rewind, broker.delete_saved):
         name = "first" if call != broker.save else "second"
-        with pytest.raises(Refused, match="needs every broker, and broker 3 does not serve"):
+        with pytest.raises(Refused, match="needs every broker( and controller)?, and broker 3 does not serve"):
             call(name)
     broker.start_broker(3)
     broker.rewind("first")
