@@ -318,11 +318,14 @@ class Fetch:
             except errors.KafkaError as error:
                 row.error_code = error.code
                 enough = True
+                fetch_replicas.tell(self._ctx, self._replica_id, partition, log, error.code)
             except errors.StorageFailure as failure:
                 self._ctx.read_failed(log, failure)
                 row.error_code = errors.KAFKA_STORAGE_ERROR if self._ctx.version > 5 else errors.NOT_LEADER_OR_FOLLOWER
                 enough = True
             else:
+                if row.diverging_epoch.epoch >= 0:
+                    fetch_replicas.tell(self._ctx, self._replica_id, partition, log, errors.OFFSET_OUT_OF_RANGE)
                 if row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0:
                     enough = True
                 total += size
@@ -442,7 +445,7 @@ class Fetch:
         row.last_stable_offset = log.last_stable_offset
         row.log_start_offset = log.log_start_offset
         if diverging is not None:
-            row.diverging_epoch = messages.FetchResponse.EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+            row.diverging_epoch = diverging
             return 0
         if self._rack and not is_followed:
             row.preferred_read_replica = fetch_replicas.preferred(self._ctx, log, self._rack, partition.fetch_offset)

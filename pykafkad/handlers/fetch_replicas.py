@@ -45,9 +45,9 @@ def add_leaders(
         response.node_endpoints.append(endpoint)
 
 
-def diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] | None:
-    """(epoch, end offset) at which the caller's log diverges from this one (KIP-595), or None. Raises KafkaError for an
-    offset or epoch that this log does not have."""
+def diverging(partition: FetchPartition, log: PartitionLog) -> messages.FetchResponse.EpochEndOffset | None:
+    """The epoch and its end offset at which the caller's log diverges from this one (KIP-595), or None. Raises
+    KafkaError for an offset or epoch that this log does not have."""
     asked = partition.last_fetched_epoch
     if asked < 0:
         return None
@@ -55,8 +55,15 @@ def diverging(partition: FetchPartition, log: PartitionLog) -> tuple[int, int] |
     if epoch < 0 or end_offset < 0 or partition.fetch_offset < log.log_start_offset:
         raise errors.KafkaError(errors.OFFSET_OUT_OF_RANGE)
     if epoch < asked or end_offset < partition.fetch_offset:
-        return epoch, end_offset
+        return messages.FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
+
+
+def tell(ctx: Context, follower: int, partition: FetchPartition, log: PartitionLog, code: int) -> None:
+    """Have a follower named that was refused, if what it asks for cannot be. Other callers have no id."""
+    if follower >= 0:
+        asked = partition.fetch_offset, partition.last_fetched_epoch
+        ctx.replication.follower_refused(ctx.connection.peer, follower, log, code, *asked)
 
 
 def rack_of_caller(ctx: Context, request: messages.FetchRequest) -> str:

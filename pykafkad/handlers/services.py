@@ -305,6 +305,11 @@ if TYPE_CHECKING:
         def check_follower(self, log: PartitionLog, broker: int, broker_epoch: int, leader_epoch: int) -> None:
             """Raises KafkaError unless the broker may fetch the partition as a follower."""
 
+        def follower_refused(
+            self, peer: str, broker: int, log: PartitionLog, code: int, fetch_offset: int, last_fetched_epoch: int
+        ) -> None:
+            """A follower did not get what it asked for; it is named if that cannot be."""
+
         def fetched(
             self, log: PartitionLog, broker: int, offset: int, broker_epoch: int, log_start_offset: int = -1
         ) -> None:

@@ -90,7 +90,9 @@ def fetch(replica: RaftReplica, event: Answered, now: float) -> bool:
         is_sound = _truncate(replica, row.diverging_epoch, now)
     elif row.snapshot_id.epoch >= 0 and row.snapshot_id.end_offset >= 0:
         is_sound = row.snapshot_id.end_offset >= replica.high_watermark
-        if is_sound:
+        if not is_sound:
+            replica.doubted("its snapshot ends before what is committed")
+        else:
             role.begin_snapshot(Snapshot(row.snapshot_id.end_offset, row.snapshot_id.epoch, 0))
     else:
         is_sound = _append(replica, row.records or b"", now)
@@ -105,7 +107,7 @@ def _truncate(replica: RaftReplica, diverging: Any, now: float) -> bool:
     whatever a leader says."""
     offset = replica.log.truncation_offset(diverging.epoch, diverging.end_offset)
     if offset < max(replica.high_watermark, replica.log.start_offset):
-        return False
+        return replica.doubted(f"its log differs before {offset}, and more than that is committed")
     replica.log.truncated(offset)
     replica.voter_sets.truncated(offset)
     replica.voters_changed(now)
@@ -139,7 +141,7 @@ def _append(replica: RaftReplica, records: bytes | memoryview, now: float) -> bo
     if position:
         replica.effects.append(AppendFetched(bytes(view[:position]), replica.log.end_offset))
         replica.voters_changed(now)
-    return is_sound
+    return is_sound or replica.doubted("it sends batches that are damaged or do not continue the log")
 
 
 def _read_head(role: Follower, content: bytes | memoryview) -> bool:
@@ -177,7 +179,7 @@ def fetch_snapshot(replica: RaftReplica, event: Answered, now: float) -> bool:
         or not _read_head(role, content)
     ):
         role.snapshot = None
-        return False
+        return replica.doubted("it sends a part of a snapshot that does not fit, or too large a snapshot")
     is_last = end == row.size
     replica.effects.append(
         StoreSnapshot(wanted.end_offset, wanted.epoch, role.position, bytes(content), is_last=is_last)

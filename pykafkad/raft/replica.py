@@ -80,6 +80,7 @@ class RaftReplica:
         "cluster_id",
         "connections",
         "deadline",
+        "doubts",
         "effects",
         "endpoints",
         "epoch",
@@ -131,6 +132,8 @@ class RaftReplica:
         self.log = LogView()
         self.role: Any = Unattached(NEVER)
         self.effects: list[object] = []
+        self.doubts: list[str] = []
+        """What cannot be in the request or the answer of the last step, for the log."""
         self.connections = Connections(self.timeouts.request, self.timeouts.retry_backoff)
         self._persisted = parse_state(state_file)
         self.epoch, self.leader_id, self.voted_id, self.voted_directory_id = self._persisted
@@ -161,6 +164,7 @@ class RaftReplica:
     def step(self, event: object, now: float) -> list[object]:
         """The effects of an event."""
         effects = self.effects = []
+        self.doubts = []
         _STEPS[type(event)](self, event, now)
         for _ in range(MAX_CHANGES_PER_STEP):
             if not POLLS[self.role.state](self, now):
@@ -341,7 +345,7 @@ class RaftReplica:
     def learn(self, leader_id: int, epoch: int, now: float) -> bool:
         """Another replica says who leads `epoch`, which is not below this node's; whether that is news."""
         if not self.is_consistent(leader_id, epoch):
-            return False
+            return self.doubted_leader(leader_id, epoch)
         if epoch > self.epoch:
             if leader_id == NOBODY:
                 self.join_epoch(epoch, now)
@@ -363,7 +367,7 @@ class RaftReplica:
         if epoch > self.epoch or error_code in (errors.FENCED_LEADER_EPOCH, errors.NOT_LEADER_OR_FOLLOWER):
             return self.learn(leader_id, epoch, now)
         if not self.is_consistent(leader_id, epoch):
-            return False
+            return self.doubted_leader(leader_id, epoch)
         self.learn(leader_id, epoch, now)
         return False if error_code and error_code not in harmless else None
 
@@ -393,6 +397,16 @@ class RaftReplica:
             self.high_watermark = offset
             self._update_may_lead()
             self.effects.append(Committed(offset))
+
+    def doubted(self, reason: str) -> bool:
+        """Another node says what cannot be; the answer to whether that is of use."""
+        self.doubts.append(reason)
+        return False
+
+    def doubted_leader(self, leader_id: int, epoch: int) -> bool:
+        """The same, of who leads. A node that has lost its disk does not know that it led."""
+        who = "this node" if leader_id == self.node_id else f"node {leader_id}"
+        return self.doubted(f"it says that {who} leads epoch {epoch}")
 
     # Small questions.
 

@@ -53,6 +53,7 @@ def _vote(replica: RaftReplica, request: Any, partition: Any, now: float) -> tup
     is_illegal = last_epoch > epoch if partition.pre_vote else last_epoch >= epoch
     is_illegal = is_illegal or epoch > MAX_EPOCH
     if is_illegal or last_epoch < 0 or partition.last_offset < 0 or partition.replica_id < 0:
+        replica.doubted(f"it asks for a vote in epoch {epoch}, with a log up to epoch {last_epoch}")
         return errors.INVALID_REQUEST, False
     if epoch < replica.epoch:
         return errors.FENCED_LEADER_EPOCH, False
@@ -122,6 +123,7 @@ def _learn_of_leader(replica: RaftReplica, partition: Any, now: float) -> int:
     if partition.leader_epoch < replica.epoch:
         return errors.FENCED_LEADER_EPOCH
     if partition.leader_id < 0 or not replica.is_consistent(partition.leader_id, partition.leader_epoch):
+        replica.doubted_leader(partition.leader_id, partition.leader_epoch)
         return errors.INVALID_REQUEST
     replica.learn(partition.leader_id, partition.leader_epoch, now)
     return errors.NONE
@@ -151,6 +153,7 @@ def fetch(replica: RaftReplica, event: Received, now: float) -> None:
         or partition.fetch_offset < 0
         or not 0 <= partition.last_fetched_epoch <= partition.current_leader_epoch
     ):
+        replica.doubted(f"it fetches from offset {partition.fetch_offset} of epoch {partition.last_fetched_epoch}")
         response = forms.fetch_response(errors.INVALID_REQUEST, replica.leader_id, replica.epoch)
         replica.effects.append(Reply(event.token, response))
         return

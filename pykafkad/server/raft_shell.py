@@ -126,6 +126,8 @@ class RaftShell:
         self._strangers.asked(token, request)
         raft_addresses.learn_from_request(self._peers, self.machine, request, self._listener)
         self.step(events.Received(token, request))
+        if self.machine.doubts:
+            self._strangers.doubted_request(token, self.machine.doubts)
 
     def append(self, records: Sequence[tuple[bytes | None, bytes]]) -> int:
         """Append records of this node, which leads, as one batch; the offset behind the last."""
@@ -266,9 +268,12 @@ class RaftShell:
             if type(answer) is Failure and answer.is_final and type(effect.request) is messages.VoteRequest:
                 # A voter before Kafka 4.0 has no version with pre-votes.
                 answer = messages.VoteResponse(error_code=errors.UNSUPPORTED_VERSION)
-            self._strangers.answered(self._peers.located(effect.peer), answer)
+            place = self._peers.located(effect.peer)
+            self._strangers.answered(place, answer)
             raft_addresses.learn_from_answer(self._peers, self.machine, answer)
             self.step(effect.then(answer))
+            if self.machine.doubts:
+                self._strangers.doubted_answer(place, self.machine.doubts)
 
         self._peers.send(effect.peer, effect.request, then)
 

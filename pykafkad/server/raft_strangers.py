@@ -1,5 +1,6 @@
-"""What a member of the metadata quorum says of nodes that do not belong to it: of those with another cluster's id, and
-of two that fetch as one and the same replica, as nodes on copies of one directory do.
+"""What a member of the metadata quorum says of nodes that do not belong to it: of those with another cluster's id, of
+two that fetch as one and the same replica, as nodes on copies of one directory do, of voters that have lost what they
+had, and of nodes that say what cannot be, such as an epoch with another leader.
 
 The replica refuses the first by itself. The second cannot be told from a node that connects anew: it is survived like
 any voter that lies about its log, as in Kafka, and the log names both. A host is named once a minute."""
@@ -11,6 +12,7 @@ from pykafkad.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from pykafkad.raft.replica import RaftReplica
@@ -42,7 +44,7 @@ class _Fetching:
 class Strangers:
     """`asked` for each request of another node, `answered` for each answer."""
 
-    __slots__ = ("_cluster_id", "_epoch", "_fetching", "_machine", "_runtime")
+    __slots__ = ("_cluster_id", "_epoch", "_fetched_to", "_fetching", "_machine", "_runtime")
 
     def __init__(self, runtime: Runtime, machine: RaftReplica) -> None:
         self._runtime = runtime
@@ -51,6 +53,8 @@ class Strangers:
         self._epoch = -1
         # By replica, what is known in this epoch, which this node leads.
         self._fetching: dict[tuple[int, bytes], _Fetching] = {}
+        self._fetched_to: dict[int, int] = {}
+        """By voter, the highest offset from which it has fetched in this epoch."""
 
     def asked(self, token: object, request: Any) -> None:
         """Another node sent a request."""
@@ -68,6 +72,17 @@ class Strangers:
             host, port = place
             self._tell("peer-of-another-cluster", f"{host}:{port}", "it refuses this node's cluster id")
 
+    def doubted_request(self, token: object, reasons: Sequence[str]) -> None:
+        """The machine has refused a request of another node that says what cannot be."""
+        connection = self._runtime.replies.connection_of(token)
+        if connection is not None:
+            self._tell("quorum-request-refused", connection.peer, "; ".join(reasons))
+
+    def doubted_answer(self, place: tuple[str, int] | None, reasons: Sequence[str]) -> None:
+        """The machine has ignored the answer of the node at `place`."""
+        host, port = place or ("unknown", 0)
+        self._tell("quorum-answer-ignored", f"{host}:{port}", "; ".join(reasons))
+
     def _fetched(self, connection: Connection | None, request: messages.FetchRequest) -> None:
         node_id = request.replica_state.replica_id
         if connection is None or node_id < 0 or not request.topics or not request.topics[0].partitions:
@@ -77,7 +92,9 @@ class Strangers:
         if self._machine.epoch != self._epoch:
             self._epoch = self._machine.epoch
             self._fetching.clear()
+            self._fetched_to.clear()
         replica, now = (node_id, bytes(request.topics[0].partitions[0].replica_directory_id)), self._runtime.now
+        self._look_at_offset(connection.peer, node_id, request.topics[0].partitions[0].fetch_offset)
         found = self._fetching.get(replica)
         if found is None:
             if len(self._fetching) < MAX_REPLICAS:
@@ -95,6 +112,15 @@ class Strangers:
         if other is not None and found.turns >= TURNS and now - found.since >= TURNS_SECONDS:
             reason = f"another node, at {other.peer}, has the same id {node_id} and directory"
             self._tell("replica-fetches-twice", connection.peer, reason)
+
+    def _look_at_offset(self, peer: str, node_id: int, offset: int) -> None:
+        """What a voter has fetched in this epoch it has on its disk, and never less than that."""
+        known = self._fetched_to.get(node_id, -1)
+        if offset < known:
+            self._fetched_to[node_id] = offset
+            self._tell("voter-lost-records", peer, f"voter {node_id} had all before {known}, and asks for {offset}")
+        elif offset > known and any(voter.id == node_id for voter in self._machine.voters):
+            self._fetched_to[node_id] = offset
 
     def _tell(self, event: str, peer: str, reason: str) -> None:
         self._runtime.peer_lines.refused(self._runtime.now, event, peer, reason, cluster=self._cluster_id)

@@ -390,12 +390,7 @@ class LeaderFetcher:
 
     def _pause(self, followed: Followed, effect: follower.Pause, _: object) -> None:
         followed.paused_until = self._pause_until()
-        log, logs = followed.log, self._broker.logs
-        tell = logs.debug if effect.is_usual else logs.warning
-        tell(
-            "server", "replica-fetch-paused", topic=log.topic, partition=log.partition, leader=self._leader,
-            reason=effect.reason,
-        )  # fmt: skip
+        self._broker.replication.strange.leader_refused(self._leader, self._endpoint, followed.log, effect)
 
     def _pause_until(self) -> float:
         return self._broker.runtime.now + self._broker.settings.replica_fetch_backoff_ms / 1000

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.server.follower_cuts import FollowerCuts
     from pykafkad.server.replica_fetchers import ReplicaFetchers
     from pykafkad.server.replication_throttles import ReplicationThrottles
+    from pykafkad.server.strange_replicas import StrangeReplicas
 
 _TICK = "look at followers"
 _SEND = "send proposals"
@@ -56,6 +57,7 @@ class Replication:
         self._fetchers: ReplicaFetchers | None = None
         self._cuts: FollowerCuts | None = None
         self._throttles: ReplicationThrottles | None = None
+        self._strange: StrangeReplicas | None = None
         self._proposals: _Proposals = {}
         self._asking: _Asking | None = None
         self._is_closed = False
@@ -87,6 +89,15 @@ class Replication:
 
             self._throttles = ReplicationThrottles(self._broker)
         return self._throttles
+
+    @property
+    def strange(self) -> StrangeReplicas:
+        """What names brokers that ask or answer what cannot be."""
+        if self._strange is None:
+            from pykafkad.server.strange_replicas import StrangeReplicas
+
+            self._strange = StrangeReplicas(self._broker)
+        return self._strange
 
     def role_changed(self, log: PartitionLog, state: PartitionState) -> None:
         """The metadata says something new of a partition; its replica knows that already."""
@@ -130,6 +141,12 @@ class Replication:
             raise KafkaError(errors.UNKNOWN_LEADER_EPOCH if leader_epoch >= 0 else errors.NOT_LEADER_OR_FOLLOWER)
         if replica.is_of_earlier_life(broker, broker_epoch):
             raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+
+    def follower_refused(
+        self, peer: str, broker: int, log: PartitionLog, code: int, fetch_offset: int, last_fetched_epoch: int
+    ) -> None:
+        """A follower did not get what it asked for; it is named if that cannot be."""
+        self.strange.refused(peer, broker, log, code, fetch_offset, last_fetched_epoch)
 
     def fetched(
         self, log: PartitionLog, broker: int, offset: int, broker_epoch: int, log_start_offset: int = -1

@@ -15,7 +15,45 @@ MEMORY = ("tests/test_memory_disk.py",)
 SERVE = ("tests/cli/test_serve.py",)
 SETTINGS = ("tests/test_config.py",)
 
+STRANGE = ("tests/server/test_strange_replicas.py",)
+NODES = ("tests/server/test_strange_nodes.py",)
+
 PLANTS = (
+    Plant(
+        "a follower that led before is named for the records that it has to cut",
+        "server/strange_replicas.py",
+        "and not 0 <= last_fetched_epoch < epoch:",
+        ":",
+        STRANGE,
+    ),
+    Plant(
+        "refusals of several elections are taken for one that lasts",
+        "server/strange_replicas.py",
+        "if now - last >= LASTING_SECONDS:",
+        "if False:",
+        STRANGE,
+    ),
+    Plant(
+        "a voter that has lost its disk is not named",
+        "server/raft_strangers.py",
+        "if offset < known:",
+        "if False:",
+        NODES,
+    ),
+    Plant(
+        "what a voter had in an earlier epoch counts in the next one",
+        "server/raft_strangers.py",
+        "self._fetched_to.clear()",
+        "pass",
+        NODES,
+    ),
+    Plant(
+        "a leader's damaged batches are not told",
+        "server/raft_shell.py",
+        "self._strangers.doubted_answer(place, self.machine.doubts)",
+        "pass",
+        NODES,
+    ),
     Plant(
         "who asked only for a check of a new topic is kept",
         "metadata/controller.py",

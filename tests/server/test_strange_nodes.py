@@ -8,12 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from pykafkad.log import checkpoints
+from pykafkad.metadata.voters import Voter
 from pykafkad.raft import forms
 from pykafkad.server import raft_strangers
 from pykafkad.server.logs import Logs
+from pykafkad.server.peer import Peer
 from pykafkad.server.peer_lines import PeerLines
 from pykafkad.server.raft_strangers import Strangers
-from tests.simulation.combined import CombinedNodes
+from pykafkad.wire import messages
+from tests.simulation.combined import LIMITS, CombinedNodes
 from tests.simulation.controllers import CLUSTER_ID, DIRECTORY, Controllers, controller_of, host_of
 
 OTHER_ID = "b3RoZXItY2x1c3Rlci1pZA"
@@ -78,6 +81,7 @@ class Connections:
         self.replies = self.reactor = self
         self.closed = set()
         self.is_leader = True
+        self.voters = [Voter(3, b"d" * 16, [])]
         self.epoch = 1
         self.cluster_id = CLUSTER_ID
 
@@ -88,9 +92,9 @@ class Connections:
         return None if number in self.closed else SimpleNamespace(id=number, peer=f"10.0.0.{number}:5000")
 
 
-def fetch_of(node_id):
+def fetch_of(node_id, offset=5):
     replica = node_id, b"d" * 16
-    return forms.fetch_request(CLUSTER_ID, replica, 1, (1, 5), 5, max_wait_ms=500, max_bytes=1000)
+    return forms.fetch_request(CLUSTER_ID, replica, 1, (1, offset), 5, max_wait_ms=500, max_bytes=1000)
 
 
 def fetches(strangers, *connections, node_id=3):
@@ -194,11 +198,15 @@ def test_a_combined_node_whose_disk_was_wiped_comes_back(dynamic):
     world.produce("t", b"v", told.append)
     world.until(lambda: told == [0])
     world.until(world.in_step)
-    node_id = next(each for each in (1, 2, 3) if each != world.elect())
+    leader = world.elect()
+    node_id = next(each for each in (1, 2, 3) if each != leader)
+    lines = listen(world, leader)
     world.kill(node_id)
     world.wipe(node_id)
     world.start(node_id)
     world.until_serving()
+    (told,) = lines.of("voter-lost-records")
+    assert told["peer"].partition(":")[0] == host_of(node_id) and told["reason"].startswith(f"voter {node_id} had all")
     world.until(lambda: world.in_sync("t"), 120.0)
     assert list(world.records_of(node_id, "t")) == [0]
     assert world.machine(node_id).is_voter is not dynamic
@@ -221,3 +229,81 @@ def test_clocks_that_jump_a_day_change_nothing(days):
     assert sorted(world.serving()) == [1, 2, 3] and world.in_sync("t")
     assert not any(broker.fenced for broker in controller_of(world.processes[leader]).image.brokers.values())
     assert list(world.records_of(leader, "t")) == [0]
+
+
+def test_a_voter_that_asks_for_less_than_it_had_is_named():
+    """In one epoch; what is cut in another was never on its disk for this leader. Nobody else is."""
+    runtime = Connections(lines := Lines())
+    strangers = Strangers(runtime, runtime)
+    for offset in (5, 9, 9):
+        strangers.asked(1, fetch_of(3, offset))
+        strangers.asked(2, fetch_of(4, offset))
+    runtime.epoch += 1
+    for node_id in (3, 4):
+        strangers.asked(1, fetch_of(node_id, 4))
+        strangers.asked(1, fetch_of(node_id, 6))
+    assert lines.all == []
+    for node_id in (3, 4):
+        strangers.asked(1, fetch_of(node_id, 0))
+    (told,) = lines.of("voter-lost-records")
+    assert (told["peer"], told["reason"]) == ("10.0.0.1:5000", "voter 3 had all before 6, and asks for 0")
+
+
+@pytest.mark.parametrize("lie", ["damaged batches", "another leader", "an impossible epoch"])
+def test_a_leader_that_lies_is_named_by_who_asks_it(lie, monkeypatch):
+    """And nothing of that is believed: when it goes on as it should, all have the same."""
+    world = Controllers(1, (1, 2, 3))
+    leader = world.elect()
+    commit(world, 7)
+    world.until(world.in_step)
+    follower = next(each for each in (1, 2, 3) if each != leader)
+    lines = listen(world, follower)
+    shell = controller_of(world.processes[leader]).metadata_log.member.shell
+    honest = type(shell)._answer
+
+    def answer(self, token, message):
+        if self is shell and type(message) is messages.FetchResponse and message.responses:
+            row = message.responses[0].partitions[0]
+            if lie == "damaged batches":
+                row.records = bytes(row.records or b"")[:-1] + b"!" if row.records else b""
+            else:
+                row.current_leader.leader_id = 77 if lie == "another leader" else leader
+                row.current_leader.leader_epoch += 0 if lie == "another leader" else 2**31 - 1 - self.machine.epoch
+        honest(self, token, message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(shell), "_answer", answer)
+        world.change(leader, 8)
+        world.until(lambda: lines.of("quorum-answer-ignored"), 20.0)
+    told = lines.of("quorum-answer-ignored")
+    assert {each["peer"] for each in told} == {f"{host_of(leader)}:9093"}
+    words = {"damaged batches": "damaged", "another leader": "node 77", "an impossible epoch": str(2**31 - 1)}
+    assert all(words[lie] in each["reason"] for each in told)
+    commit(world, 9)
+    world.until(world.in_step, 60.0)
+
+
+def test_who_says_that_a_stranger_leads_is_named():
+    """As in a BeginQuorumEpoch with a node that is no voter, or a vote in an epoch below that of the log."""
+    world = Controllers(1, (1, 2, 3))
+    leader = world.elect()
+    node_id = next(each for each in (1, 2, 3) if each != leader)
+    lines = listen(world, node_id)
+    epoch = world.machine(leader).epoch
+    peer = Peer(world.add("10.0.9.9"), host_of(node_id), 9093, client_id="liar", limits=LIMITS)
+    answers = []
+    directory = world.machine(node_id).key[1]
+    for request in (
+        forms.begin_request(CLUSTER_ID, (node_id, directory), 77, epoch + 1),
+        forms.vote_request(CLUSTER_ID, (node_id, directory), (leader, bytes(16)), 2, (9, 100), pre_vote=False),
+    ):
+        peer.send(request, answers.append)
+    world.times.clear()
+    world.until(lambda: len(answers) == 2)
+    told = lines.of("quorum-request-refused")
+    assert {each["peer"].partition(":")[0] for each in told} == {"10.0.9.9"}
+    assert [each["reason"].partition(" says ")[2] or each["reason"] for each in told] == [
+        f"that node 77 leads epoch {epoch + 1}",
+        "it asks for a vote in epoch 2, with a log up to epoch 9",
+    ]
+    assert world.elect() == leader
