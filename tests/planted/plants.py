@@ -36,6 +36,7 @@ from tests.planted import (
     tls_plants,
     token_plants,
     trace_plants,
+    transaction_seed_plants,
     wire_plants,
 )
 
@@ -48,6 +49,7 @@ PLANTS = (
     *log_line_plants.PLANTS,
     *replica_plants.PLANTS,
     *replication_plants.PLANTS,
+    *transaction_seed_plants.PLANTS,
     *quota_plants.PLANTS,
     *quorum_shell_plants.PLANTS,
     *raft_plants.PLANTS,

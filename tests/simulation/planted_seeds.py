@@ -36,14 +36,15 @@ def summary(found, count):
 
 def main():
     """Ends with 1 when a bug is not found."""
-    from tests.planted import raft_plants, replication_plants
+    from tests.planted import raft_plants
+    from tests.simulation import replication_seeds
 
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted_seeds", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many for each bug")
     parser.add_argument("--only", default="", metavar="TEXT", help="the bugs with this text in their name")
     options = parser.parse_args()
     found, count = [], 0
-    for module, plants in ((QUORUM, raft_plants.FOUND_BY_SEEDS), (REPLICATION, replication_plants.FOUND_BY_SEEDS)):
+    for module, plants in ((QUORUM, raft_plants.FOUND_BY_SEEDS), (REPLICATION, replication_seeds.planted())):
         chosen = [each for each in plants if options.only in each.name]
         count += len(chosen)
         found += try_all(module, chosen, options.seeds)

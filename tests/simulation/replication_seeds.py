@@ -42,12 +42,18 @@ def shrink(seed, without=()):
     return without
 
 
+def planted():
+    """The bugs that these seeds are to find."""
+    from tests.planted import replication_plants, transaction_seed_plants
+
+    return [*replication_plants.FOUND_BY_SEEDS, *transaction_seed_plants.FOUND_BY_SEEDS]
+
+
 def _try_all(only, limit):
     """Plant each bug; ends with 1 when one is not found."""
-    from tests.planted.replication_plants import FOUND_BY_SEEDS
     from tests.simulation.planted_seeds import summary, try_all
 
-    plants = [each for each in FOUND_BY_SEEDS if only in each.name]
+    plants = [each for each in planted() if only in each.name]
     found = try_all(__spec__.name, plants, limit)
     print(summary(found, len(plants)))
     return int(len(found) < len(plants))
@@ -79,9 +85,7 @@ def main():
     if options.planted is not None:
         return _try_all(options.planted, options.seeds)
     if options.plant:
-        from tests.planted.replication_plants import FOUND_BY_SEEDS
-
-        (plant,) = (each for each in FOUND_BY_SEEDS if each.name == options.plant)
+        (plant,) = (each for each in planted() if each.name == options.plant)
         sys.meta_path.insert(0, Planted(plant))
     without = [each for each in options.without.split(",") if each]
     first = random.randrange(1 << 32) if options.first is None else options.first

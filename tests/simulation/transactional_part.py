@@ -138,9 +138,10 @@ class TransactionalPart:
 
     def open_places(self):
         """The partitions whose last stable offset is not their high watermark, without those that may be so."""
+        return [] if self.history.forgotten else self._open_places()
+
+    def _open_places(self):
         found = []
-        if self.history.forgotten:
-            return found
         for topic in self.world.image.topics.values():
             for state in topic.partitions:
                 log = self.world.log(state.leader, topic.name, state.index)
@@ -154,6 +155,9 @@ class TransactionalPart:
         """Compare everything with what the clients were told."""
         if self.open_places():
             raise Violation(f"a transaction hangs in {self.open_places()}")
+        if self.history.forgotten:
+            # A transaction that its coordinator does not know any more hides what comes after it.
+            self.history.spoiled.update(self._open_places())
         logs, views = {}, {}
         polls = {(each.topic, each.index): each.polls for each in self.readers}
         for place in self.places:
@@ -186,7 +190,7 @@ class TransactionalPart:
             answer = self.clients.ask(node_id, request)
             row = answer.responses[0].partitions[0]
             if row.error_code or not row.records:
-                if place in self.history.spoiled or self.history.forgotten:
+                if place in self.history.spoiled:
                     break
                 raise Violation(f"{place} cannot be read at {offset} of {end} from {node_id}: {row}")
             offset, found = committed_of(row, offset)
