@@ -30,6 +30,8 @@ REST_SECONDS = float(os.environ.get("CLIENTS_REST", "0"))
 WRITTEN, COPIED = f"{PREFIX}written", f"{PREFIX}copied"
 COPIERS = f"{PREFIX}copiers"
 CALL_SECONDS = 60.0
+# kafka-python may wait for ever when the coordinator refuses a connection; one that it waits for is back sooner.
+END_SECONDS = 20.0
 OFFSETS_SECONDS = 4.0
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 20, "log_level": 0}
 BATCH_RECORDS, BATCH_SECONDS = 200, 0.1
@@ -170,11 +172,11 @@ def write_with_kafka_python(client: Client) -> None:
             producer.send(WRITTEN, (record.value + PADDING).encode(), partition=record.partition)
         if chance.randrange(5) < ABORTED_IN_FIVE:
             producer.flush(CALL_SECONDS)
-            or_end_the_process(CALL_SECONDS, producer.abort_transaction)
+            or_end_the_process(END_SECONDS, producer.abort_transaction)
             client.tell(aborted=transaction)
             continue
         client.tell(committing=transaction)
-        or_end_the_process(CALL_SECONDS, producer.commit_transaction)
+        or_end_the_process(END_SECONDS, producer.commit_transaction)
         client.tell(committed=transaction)
 
 
