@@ -102,6 +102,8 @@ class Checkers:
         committed = self.committed.setdefault(place, {})
         cut, epoch = self.lost.get(place, (0, 0))
         for found in batches(log, max(start, log.log_start_offset), end):
+            if log.epochs.epoch_for(found[0]) != found[2]:
+                raise Violation(f"{place} at {node.node_id}: epochs {log.epochs.entries}, where a batch is {found}")
             if found[1] > cut and found[2] < epoch:
                 # This replica has not cut its log yet.
                 continue
@@ -114,16 +116,9 @@ class Checkers:
         for node in self.world.nodes.values():
             for log in node.broker.partitions:
                 if log.is_loaded and log.offline is None:
-                    self._check_epochs(node, log)
-
-    def _check_epochs(self, node, log):
-        found = {}
-        for base_offset, _, epoch, _ in batches(log, log.log_start_offset, log.written_end_offset):
-            found.setdefault(epoch, base_offset)
-        known = dict(log.epochs.entries)
-        for epoch, base_offset in found.items():
-            if known.get(epoch, base_offset + 1) > base_offset:
-                raise Violation(f"{log} at {node.node_id}: epochs {log.epochs.entries}, where the batches say {found}")
+                    problem = epochs_problem(log)
+                    if problem is not None:
+                        raise Violation(f"{log} at {node.node_id}: {problem}")
 
     def check_acknowledged(self, producers):
         """Every acknowledged record is at its offset on every replica."""
@@ -137,6 +132,17 @@ class Checkers:
                         raise Violation(
                             f"{place} at {node_id}: {value} was acknowledged at {offset}: {values.get(offset)}"
                         )
+
+
+def epochs_problem(log):
+    """What is wrong with the leader epochs of a log: those of its batches, and of a leader that has written nothing in
+    its epoch yet, and no others. None if nothing is."""
+    bases = {}
+    for base_offset, _, epoch, _ in batches(log, log.log_start_offset, log.written_end_offset):
+        bases.setdefault(epoch, base_offset)
+    entries = [(epoch, start) for epoch, start in log.epochs.entries if start < log.written_end_offset]
+    found = list(bases.items())
+    return None if entries == found else f"epochs {log.epochs.entries}, where the batches say {found}"
 
 
 def batches(log, start, end):

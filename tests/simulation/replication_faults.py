@@ -11,6 +11,7 @@ from pykafkad.metadata import events
 from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
 from tests.simulation import transactional_part
+from tests.simulation.metadata_checkers import MetadataCheckers
 from tests.simulation.network import Link
 from tests.simulation.replication_checkers import Checkers, Violation
 from tests.simulation.replication_clients import Clients, Producer, records_of
@@ -38,7 +39,7 @@ LARGER_SHARE = 0.08
 class FaultyWorld(World):
     """`run_all` raises when something does not hold. `without` names faults that do not happen."""
 
-    losses = transactions = None
+    losses = metadata = transactions = None
 
     def __init__(self, seed, without=(), brokers=None):
         rare = random.Random(f"rare {seed}")
@@ -56,6 +57,7 @@ class FaultyWorld(World):
         self.happened = dict.fromkeys(FAULTS, 0)
         self.losses = Losses(self)
         self.checkers = Checkers(self, self.losses, self._lost)
+        self.metadata = MetadataCheckers(self, self.losses, self.checkers)
         self.may_lose_power = True
         self.is_healing = False
         self.problem = None
@@ -92,6 +94,10 @@ class FaultyWorld(World):
         self.run(6.0)
         self.run(10.0, holds=self.is_settled)
         self.checkers.look()
+        self.metadata.look()
+        self.metadata.compare_images()
+        if self.problem:
+            raise Violation(self.problem)
         self.checkers.check_acknowledged(self.producers)
         self.checkers.check_epochs()
         if self.transactions is not None:
@@ -119,6 +125,7 @@ class FaultyWorld(World):
         if self.problem:
             raise Violation(self.problem)
         self.checkers.look()
+        self.metadata.look()
         if self.transactions is not None:
             self.transactions.look()
         seconds = PENDING_SECONDS if self.losses.are_pending() else LOOK_SECONDS
@@ -126,10 +133,16 @@ class FaultyWorld(World):
 
     def record_committed(self, record, offset, epoch):
         super().record_committed(record, offset, epoch)
-        if self.losses is not None:
+        if self.metadata is not None:
             self.losses.record_committed(record.value)
+            self.metadata.record_committed(record.value)
+
+    def broker_started(self, node):
+        if self.metadata is not None:
+            self.metadata.started(node)
 
     def stopped_uncleanly(self, node_id, *, power):
+        self.metadata.stopped_uncleanly(node_id)
         self.losses.stopped_uncleanly(node_id, power=power)
 
     def _lost(self, place, offset):

@@ -102,6 +102,11 @@ class Losses:
         """Whether something may be lost, and it is not known yet how much."""
         return any(each.elected is not None for each in self._known.values())
 
+    def is_pending(self, place):
+        """Whether something of a partition may be lost, and it is not known yet how much."""
+        known = self._known.get(place)
+        return known is not None and known.elected is not None
+
     def taken(self, place, leader_epoch):
         """The epoch of an election without a holder that may have lost something. None if there was none, or the
         leader of `leader_epoch` was elected before it. Told once."""

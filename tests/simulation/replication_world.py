@@ -189,6 +189,7 @@ class BrokerNode:
         self.disk.refuses_syncs = True
         world.cluster.adopt(self.name, runtime, host)
         self.heard_at = world.now
+        world.broker_started(self)
 
     def does(self, call):
         """Do something in the broker's next turn."""
@@ -322,6 +323,9 @@ class World:
 
     def stopped_uncleanly(self, node_id, *, power):
         """A broker was killed, or its machine lost power."""
+
+    def broker_started(self, node):
+        """A broker has begun a life."""
 
     def later(self, call):
         """After the time that a message takes."""
