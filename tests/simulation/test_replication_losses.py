@@ -104,5 +104,8 @@ def test_a_loss_that_is_not_allowed_is_noticed(world):
     unsynced_power_loss(world, world.nodes[2])
     world.nodes[3].start()
     world.nodes[2].start()
+    noticed = []
+    world.fail = noticed.append
     with pytest.raises(Violation, match="2 leads in epoch 2 and ends at 0, where .* is committed"):
         world.finish()
+    assert "at 3: a cut to 0 takes" in noticed[0] and "which is committed" in noticed[0]
