@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.planted import replication_state_plants
 from tests.planted.plant import Plant
 
 SEEDS = ("tests/simulation/test_replication_seeds.py",)
@@ -22,6 +23,7 @@ QUIET = ("tests/server/test_quiet_partitions.py",)
 ROUNDS = ("tests/simulation/test_controller_rounds.py",)
 
 FOUND_BY_SEEDS = (
+    *replication_state_plants.FOUND_BY_SEEDS,
     Plant(
         "what the leader alone has counts as committed",
         "log/replica.py",
@@ -141,6 +143,13 @@ FOUND_BY_SEEDS = (
         "if known is not None and known.leader_epoch == leader_epoch:",
         "if known is not None:",
         SEEDS,
+    ),
+    Plant(
+        "a cut log keeps the epochs of what was cut",
+        "log/follower_log.py",
+        "log.epochs.truncate_from_end(end_offset)\nlog.epochs.changed = True",
+        "log.epochs.changed = True",
+        LOG,
     ),
 )
 
@@ -369,13 +378,6 @@ PLANTS = (
         "if not loading:\n    gone += self._delete(",
         "if False:\n    gone += self._delete(",
         BROKERS,
-    ),
-    Plant(
-        "a cut log keeps the epochs of what was cut",
-        "log/follower_log.py",
-        "log.epochs.truncate_from_end(end_offset)\nlog.epochs.changed = True",
-        "log.epochs.changed = True",
-        LOG,
     ),
     Plant(
         "a follower fetches from a leader of another epoch",
