@@ -6,11 +6,13 @@ end (`node_process.py`)."""
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 from pykafkad.cli import serve_files
 from pykafkad.disk import Disk
 from pykafkad.errors import StartFailure
+from pykafkad.log import snapshot_store
 from pykafkad.server import cluster_settings, peer_security, run
 from pykafkad.server.binding import reserved_port
 from pykafkad.server.child_nodes import ChildNodes, Interrupted
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pykafkad.cli.serve import Prepared
     from pykafkad.cli.serve_options import Options
     from pykafkad.config import Settings
+    from pykafkad.server.child_nodes import ChildNode
     from pykafkad.server.node_links import NodeIdentity
 
 _MEMORY = "pykafkad.memory.max.bytes"
@@ -52,7 +55,11 @@ def serve(
     if settings.pykafkad_memory_max_bytes:
         share = str(settings.pykafkad_memory_max_bytes // (len(quorum) + len(members)) or 1)
         quorum, members = ([type(each)({**each.static, _MEMORY: share}) for each in some] for some in (quorum, members))
-    nodes = ChildNodes(process_logs(), is_json=options.log_format == "json")
+    paths, disk = [path for each in (*quorum, *members) for path in each.log_directories], Disk()
+    # Data in memory ends with its process.
+    saved_paths = [] if settings.pykafkad_memory_max_bytes else paths
+    snapshot_store.remove_all(disk, snapshot_store.settle(disk, saved_paths))
+    nodes = ChildNodes(process_logs(), is_json=options.log_format == "json", snapshot_paths=saved_paths)
     run.obey_signals(lambda: nodes, nodes.kill)
     try:
         controlling, begun = nodes.start(quorum), nodes.start(members)
@@ -68,7 +75,8 @@ def serve(
         # The last listener is that of the nodes, where they have one.
         listening = list(zip(*(each.addresses for each in begun), strict=True))[: -1 if identity else None]
         run.tell_ready([",".join(each) for each in listening], ready_file, words)
-        was_stopped = nodes.serve()
+        again = [*quorum, *(_at_ports(each, node.addresses) for each, node in zip(members, begun, strict=True))]
+        was_stopped = nodes.serve(partial(_act, nodes, again, saved_paths, disk))
         run.forget_ready(ready_file)
     except (Interrupted, StartFailure):
         if nodes.stopping is None:
@@ -77,3 +85,20 @@ def serve(
     finally:
         nodes.close()
     return 0 if was_stopped else 1
+
+
+def _at_ports(settings: Settings, addresses: Sequence[str]) -> Settings:
+    """The same node, which listens where it was found to."""
+    entries = [
+        f"{entry.rpartition(':')[0]}:{address.rpartition(':')[2]}" if entry.endswith(":0") else entry
+        for entry, address in zip(settings.listeners, addresses, strict=True)
+    ]
+    return type(settings)({**settings.static, "listeners": ",".join(entries)})
+
+
+def _act(nodes: ChildNodes, again: Sequence[Settings], paths: list[str], disk: Disk, asked: ChildNode) -> None:
+    """Make a snapshot, or go back to one, as a node was asked."""
+    from pykafkad.server.child_snapshots import ChildSnapshots
+
+    snapshots = ChildSnapshots(nodes, paths, disk, process_logs(), lambda: nodes.wait_ready(nodes.start(again)))
+    snapshots.perform(asked)

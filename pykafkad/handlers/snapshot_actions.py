@@ -77,7 +77,15 @@ def none_here(reason: str = "its metadata is that of controllers elsewhere") -> 
     raise KafkaError(
         errors.INVALID_REQUEST,
         f"this broker has no snapshots of its data, as {reason}; `pykafkad serve --brokers 3`, also with --controllers "
-        "and without --processes, has them, and the directory of a cluster that is stopped can be copied",
+        "and, on disk, with --processes, has them, and the directory of a cluster that is stopped can be copied",
+    )
+
+
+def none_of_one_topic(name: str, topic_name: str) -> NoReturn:
+    """In place of the way back of one topic of several brokers. Raises KafkaError."""
+    raise KafkaError(
+        errors.INVALID_REQUEST,
+        f"with several brokers a single topic ({topic_name}) does not go back alone; go back with everything: {name}",
     )
 
 

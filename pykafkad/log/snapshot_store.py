@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import namedtuple
+from contextlib import closing
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import checkpoints, swap
@@ -28,6 +29,8 @@ from pykafkad.log.producers import ProducerStates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pykafkad.disk import Disk, File
 
 FOLDER_SUFFIX = ".snapshots"
@@ -45,6 +48,7 @@ _TEMPORARY_SUFFIX = ".tmp"
 _PART_SUFFIX = ".part"
 _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, swap.CLEANED_SUFFIX, swap.SWAP_SUFFIX, _TEMPORARY_SUFFIX, _PART_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+_COPIED_AT_ONCE_BYTES = 4 * 1024 * 1024
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 MAX_NAME_LENGTH = 100
 # The last segment of an unopened partition is copied up to this size. With a larger one the partition is opened and
@@ -90,6 +94,11 @@ def names(disk: Disk, path: str) -> list[str]:
     return sorted(
         name for name in disk.listdir(folder(path)) if _is_name(name) and disk.is_directory(path_of(path, name))
     )
+
+
+def unknown(name: str, known: list[str]) -> str:
+    """What is said of a snapshot that is none of the `known` ones."""
+    return f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}"
 
 
 def link_untouched(disk: Disk, source: str, target: str) -> bool:
@@ -172,6 +181,47 @@ def remove(disk: Disk, path: str) -> None:
     disk.remove_directory(path)
 
 
+def remove_all(disk: Disk, paths: Iterable[str | None]) -> None:
+    """Remove what `put_away` and `leftovers` have returned."""
+    for path in paths:
+        if path is not None:
+            remove(disk, path)
+
+
+def save_closed(disk: Disk, paths: list[str], name: str) -> None:
+    """Make the snapshot `name` of directories that nobody uses. The first of them, which lists it, has it last.
+
+    Raises StorageFailure, and StartFailure when a broker uses one of them; then no directory has it."""
+    locks = _lock(disk, paths)
+    try:
+        for path in paths:
+            partial = path_of(path, name) + PARTIAL_SUFFIX
+            if disk.is_directory(partial):
+                remove(disk, partial)
+            materialize(disk, path, partial)
+        disk.sync_all()
+        for path in reversed(paths):
+            discard(disk, path, name)
+            disk.rename(path_of(path, name) + PARTIAL_SUFFIX, path_of(path, name))
+            disk.sync_directory(folder(path))
+    except StorageFailure:
+        _discard_everywhere(disk, paths, name)
+        raise
+    finally:
+        _unlock(locks)
+
+
+def _discard_everywhere(disk: Disk, paths: list[str], name: str) -> None:
+    for path in paths:
+        try:
+            discard(disk, path, name)
+            if disk.is_directory(path_of(path, name) + PARTIAL_SUFFIX):
+                remove(disk, path_of(path, name) + PARTIAL_SUFFIX)
+        except StorageFailure:
+            # The next start removes it.
+            pass
+
+
 def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool = False) -> None:
     """Make the directory `target`, which must be missing or empty, from the snapshot at `source`.
 
@@ -185,7 +235,7 @@ def materialize(disk: Disk, source: str, target: str, *, forget_producers: bool 
     # The files at the top come after the partitions, and the marker of a clean stop comes last.
     for name in sorted(names, key=lambda name: name == checkpoints.CLEAN_SHUTDOWN_FILE):
         if (
-            name != DIRECTORIES_FILE
+            name not in (DIRECTORIES_FILE, checkpoints.LOCK_FILE)
             and not name.endswith(_TEMPORARY_SUFFIX)
             and not disk.is_directory(f"{source}/{name}")
         ):
@@ -248,6 +298,18 @@ def finish_restore(disk: Disk, paths: list[str]) -> None:
                 _restore(disk, paths, name)
         finally:
             _unlock(locks)
+
+
+def settle(disk: Disk, paths: list[str]) -> list[str]:
+    """Finish a restore that has begun; the `leftovers`. Nobody may use the directories."""
+    if not any(disk.is_directory(folder(path)) for path in paths):
+        return []
+    finish_restore(disk, paths)
+    locks = _lock(disk, [path for path in paths if disk.is_directory(path)])
+    try:
+        return leftovers(disk, paths)
+    finally:
+        _unlock(locks)
 
 
 def _lock(disk: Disk, paths: list[str]) -> list[File]:
@@ -328,10 +390,16 @@ def link_partition(disk: Disk, source: str, target: str, *, forget_producers: bo
 
 
 def _copy(disk: Disk, source: str, target: str) -> None:
-    content = disk.read(source)
-    if content is None:
+    if not disk.exists(source):
         raise StorageFailure("read", source, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
-    disk.write(target, content)
+    size = disk.size(source)
+    if size <= _COPIED_AT_ONCE_BYTES:
+        disk.write(target, disk.read(source) or b"")
+        return
+    # The last segment of a directory that was closed may be large.
+    with closing(disk.open(source)) as read, closing(disk.open(target, create=True)) as written:
+        for position in range(0, size, _COPIED_AT_ONCE_BYTES):
+            written.pwrite(read.pread(min(_COPIED_AT_ONCE_BYTES, size - position), position), position)
 
 
 def _link(disk: Disk, source: str, target: str) -> None:

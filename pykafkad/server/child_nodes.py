@@ -12,6 +12,7 @@ import sys
 import threading
 from queue import Empty, SimpleQueue
 
+from pykafkad import errors
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server import node_process, run
 from pykafkad.server.wiring import BROKER
@@ -22,13 +23,16 @@ _SERVES = f"{run.READY} on "
 STOP_SECONDS = 90.0
 """So long a child may take to stop, longer than a controlled shutdown waits; then it is killed."""
 
+_STOPPED = "the nodes stop for another request; ask again when they serve"
+
 _REPORT = "report"
+_REQUEST = "request"
 _END = "end"
 _SIGNAL = "signal"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from pykafkad.config import Settings
@@ -42,12 +46,23 @@ class Interrupted(Exception):
 class ChildNode:
     """One child. `addresses` are those of its listeners once it serves, `status` says how it ended."""
 
-    def __init__(self, settings: Settings, level: str, is_json: bool, events: SimpleQueue[tuple[str, Any]]) -> None:
-        """Its log is written from `level` on, as JSON if it `is_json`."""
+    def __init__(
+        self,
+        settings: Settings,
+        level: str,
+        is_json: bool,
+        events: SimpleQueue[tuple[str, Any]],
+        snapshot_paths: Sequence[str],
+    ) -> None:
+        """Its log is written from `level` on, as JSON if it `is_json`; snapshots are those of `snapshot_paths`."""
         self.node_id = settings.node_id
         self.role = node_process.role_of(settings)
         self.addresses: list[str] = []
         self.report = ""
+        self.request = ""
+        """What it has asked for last."""
+        self.closed = threading.Event()
+        """Set when its directories are closed, at its end at the latest."""
         self.status: str | None = None
         self.exit_code = 0
         self.is_end_told = False
@@ -61,7 +76,7 @@ class ChildNode:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             **of_its_own,
         )
-        self._write(node_process.asked_of(settings, level, is_json))
+        self._write(node_process.asked_of(settings, level, is_json, snapshot_paths))
         self.watcher = threading.Thread(target=self._watch, args=(events,), daemon=True)
         self.watcher.start()
 
@@ -78,11 +93,24 @@ class ChildNode:
         """Tell what it reports, and its end."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.report = line.strip()
-            events.put((_REPORT, self))
+            if line.strip() == node_process.CLOSED:
+                self.closed.set()
+            elif line.startswith("{"):
+                self.request = line
+                events.put((_REQUEST, self))
+            else:
+                self.report = line.strip()
+                events.put((_REPORT, self))
         self.exit_code = self.process.wait()
         self.status = f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit status {self.exit_code}"
+        self.closed.set()
         events.put((_END, self))
+
+    def tell(self, code: int, text: str | None, *, is_last: bool = False) -> None:
+        """Answer what it has asked; `is_last` where it has been stopped."""
+        import json
+
+        self._write(json.dumps({"code": code, "text": text, "is_last": is_last}) + "\n")
 
     def ask_to_stop(self) -> None:
         """It stops in a controlled way, or, while it starts, at once."""
@@ -91,14 +119,18 @@ class ChildNode:
             self.process.terminate()
 
     def close(self) -> None:
-        """It has ended: give back what is left of it."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            try:
-                pipe.close()
-            except OSError:
-                # What was still to be written, nobody reads any more.
-                pass
+        """It has ended, or does when it hears nothing more: give back what is left of it."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            self.process.stdin.close()
+        except OSError:
+            # What was still to be written, nobody reads any more.
+            pass
+        self.watcher.join(STOP_SECONDS)
+        if self.status is None:
+            self.process.kill()
+            self.watcher.join()
+        self.process.stdout.close()
 
 
 def _failure(child: ChildNode) -> ConfigError:
@@ -113,8 +145,13 @@ def _failure(child: ChildNode) -> ConfigError:
 class ChildNodes:
     """All children. `start` some, `wait_ready`, then `serve`; `close` ends all that are left."""
 
-    def __init__(self, logs: Logs, *, is_json: bool = False) -> None:
-        """The log of all of them is written as JSON, as `logs` are, if it `is_json`."""
+    def __init__(self, logs: Logs, *, is_json: bool = False, snapshot_paths: Sequence[str] = ()) -> None:
+        """The log of all of them is written as JSON, as `logs` are, if it `is_json`. Their directories are
+        `snapshot_paths`, if snapshots can be made of them."""
+        self._snapshot_paths = snapshot_paths
+        self._requests: list[ChildNode] = []
+        self._stopped: list[ChildNode] = []
+        """Former children that have an answer to give."""
         self._is_json = is_json
         self.children: list[ChildNode] = []
         self.stopping: str | None = None
@@ -129,7 +166,7 @@ class ChildNodes:
 
     def kill(self, exit_code: int) -> None:
         """End everything at once, this process too."""
-        for child in self.children:
+        for child in (*self.children, *self._stopped):
             child.process.kill()
         os._exit(exit_code)
 
@@ -138,7 +175,7 @@ class ChildNodes:
         begun: list[ChildNode] = []
         for settings in nodes:
             try:
-                begun.append(ChildNode(settings, self._logs.level, self._is_json, self._events))
+                begun.append(ChildNode(settings, self._logs.level, self._is_json, self._events, self._snapshot_paths))
             except OSError as error:
                 where = f"{node_process.role_of(settings)} {settings.node_id}"
                 raise StartFailure(f"{where}: no process for it: {error.strerror or error}") from None
@@ -149,12 +186,14 @@ class ChildNodes:
         """Wait until each of them serves. Raises StartFailure or ConfigError with what stood in the way of any child,
         and Interrupted."""
         while not all(child.addresses for child in awaited):
-            kind, child = self._events.get()
+            kind, child = self._next()
             if kind == _SIGNAL:
                 raise Interrupted
             if kind == _END:
                 raise _failure(child)
-            if child.report.startswith(_SERVES):
+            if kind == _REQUEST:
+                self._requests.append(child)
+            elif child.report.startswith(_SERVES):
                 child.addresses = child.report.removeprefix(_SERVES).split()
                 fields = {"role": child.role, "pid": child.process.pid, "listens": ",".join(child.addresses)}
                 self._logs.info("server", "node-started", node=child.node_id, **fields)
@@ -171,15 +210,38 @@ class ChildNodes:
                 return False
             if kind == _END:
                 raise _failure(child)
+            if kind == _REQUEST:
+                self._requests.append(child)
         return True
 
-    def serve(self) -> bool:
-        """Until a signal comes, or no broker is left: whether it was a signal."""
+    def _next(self) -> tuple[str, Any]:
+        """What happens next to this process or a child. Of former children the end is all that counts."""
         while True:
             kind, child = self._events.get()
+            if kind == _SIGNAL or child in self.children:
+                return kind, child
+            if kind == _END and child in self._stopped:
+                self._stopped.remove(child)
+                child.close()
+            elif kind == _REQUEST:
+                child.tell(errors.INVALID_REQUEST, _STOPPED, is_last=True)
+
+    def serve(self, perform: Callable[[ChildNode], object]) -> bool:
+        """Until a signal comes, or no broker is left: whether it was a signal. `perform(child)` does what a child has
+        asked for."""
+        while True:
+            while self._requests:
+                child = self._requests.pop(0)
+                if child in self.children:
+                    perform(child)
+                else:
+                    child.tell(errors.INVALID_REQUEST, _STOPPED, is_last=True)
+            kind, child = self._next()
             if kind == _SIGNAL:
                 return True
-            if kind == _END:
+            if kind == _REQUEST:
+                self._requests.append(child)
+            elif kind == _END:
                 self._tell_end(child)
                 if not self._alive(BROKER):
                     return False
@@ -202,6 +264,24 @@ class ChildNodes:
     def close(self) -> None:
         """Stop the brokers, then the controllers, which help them to leave. Who takes too long is killed."""
         self._tell_ends()
+        self._stop()
+        for child in (*self.children, *self._stopped):
+            child.close()
+
+    def stop_all(self) -> list[ChildNode]:
+        """Stop all of them, as `close` does; those that were killed. Others can take their places then: their
+        directories are closed. Who was asked for a snapshot runs on until it hears what to answer."""
+        killed = self._stop()
+        for child in self.children:
+            if child.status is None:
+                self._stopped.append(child)
+            else:
+                child.close()
+        self.children = []
+        return killed
+
+    def _stop(self) -> list[ChildNode]:
+        killed = []
         for role in (BROKER, "controller"):
             stopping = self._alive(role)
             for child in stopping:
@@ -209,10 +289,9 @@ class ChildNodes:
                 child.is_end_told = True
                 child.ask_to_stop()
             for child in stopping:
-                child.watcher.join(STOP_SECONDS)
-                if child.status is None:
+                if not child.closed.wait(STOP_SECONDS):
                     self._logs.warning("server", "node-killed", node=child.node_id, seconds=STOP_SECONDS)
                     child.process.kill()
                     child.watcher.join()
-        for child in self.children:
-            child.close()
+                    killed.append(child)
+        return killed

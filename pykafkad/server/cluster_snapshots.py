@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers import snapshot_actions
 from pykafkad.log.snapshot_writer import SnapshotWriter
 from pykafkad.server.cluster_settings import SERVING
 from pykafkad.server.data_snapshots import Carried, DataSnapshots, HandedOver
@@ -96,11 +97,7 @@ class ClusterSnapshots(DataSnapshots):
 
     def rewind(self, name: str, topic_name: str, token: object) -> None:
         """Refused. Raises KafkaError."""
-        raise KafkaError(
-            errors.INVALID_REQUEST,
-            f"with several brokers a single topic ({topic_name}) does not go back alone; go back with everything: "
-            f"{name}",
-        )
+        snapshot_actions.none_of_one_topic(name, topic_name)
 
     def hand_over(self) -> HandedOver | None:
         """Taken from all brokers."""

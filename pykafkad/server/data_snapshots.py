@@ -301,29 +301,7 @@ class DataSnapshots:
                     errors.KAFKA_STORAGE_ERROR,
                     f"{path} is out of service; going back with everything needs every directory of log.dirs",
                 )
-            if not broker.runtime.disk.is_directory(snapshot_store.path_of(path, name)):
-                raise KafkaError(
-                    errors.INVALID_CONFIG,
-                    f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it "
-                    "was made",
-                )
-            if not snapshot_store.belongs_to(broker.runtime.disk, path, name):
-                raise KafkaError(
-                    errors.INVALID_CONFIG,
-                    f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could "
-                    "be served from it",
-                )
-            # A broker that stopped for it would not start again: neither the way back nor anything else could be
-            # written.
-            needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(
-                broker.runtime.disk.listdir(snapshot_store.path_of(path, name))
-            )
-            _, usable = broker.runtime.disk.usage(path)
-            if usable < needed:
-                raise KafkaError(
-                    errors.KAFKA_STORAGE_ERROR,
-                    f"{usable} bytes are free for {path}, and going back may take {needed}; make room first",
-                )
+            check_directory(broker.runtime.disk, path, name)
         metadata = self._metadata
         if not snapshot_store.has_partition(broker.runtime.disk, metadata.path, name, *record_codec.LOG):
             raise KafkaError(
@@ -441,9 +419,30 @@ class DataSnapshots:
     def _find(self, name: str) -> None:
         known = self.names()
         if name not in known:
-            raise KafkaError(
-                errors.INVALID_CONFIG, f"there is no snapshot {name}; there are: {', '.join(known) or 'none'}"
-            )
+            raise KafkaError(errors.INVALID_CONFIG, snapshot_store.unknown(name, known))
+
+
+def check_directory(disk: Disk, path: str, name: str) -> None:
+    """Raises KafkaError for a directory that cannot go back to the snapshot."""
+    if not disk.is_directory(snapshot_store.path_of(path, name)):
+        raise KafkaError(
+            errors.INVALID_CONFIG,
+            f"the snapshot {name} has nothing of {path}, which was out of service or not in log.dirs when it was made",
+        )
+    if not snapshot_store.belongs_to(disk, path, name):
+        raise KafkaError(
+            errors.INVALID_CONFIG,
+            f"{snapshot_store.path_of(path, name)} has no meta.properties of this directory; nothing could be served "
+            "from it",
+        )
+    # A broker that stopped for it would not start again: neither the way back nor anything else could be written.
+    needed = _ROOM_BYTES + _ROOM_BYTES_PER_PARTITION * len(disk.listdir(snapshot_store.path_of(path, name)))
+    _, usable = disk.usage(path)
+    if usable < needed:
+        raise KafkaError(
+            errors.KAFKA_STORAGE_ERROR,
+            f"{usable} bytes are free for {path}, and going back may take {needed}; make room first",
+        )
 
 
 def _sync_and_prepare_mark(disk: Disk, epochs: list[tuple[str, int]], name: str) -> None:

@@ -11,6 +11,8 @@ The process is `python -m pykafkad.server.node_process`."""
 from __future__ import annotations
 
 import sys
+from functools import partial
+from queue import SimpleQueue
 
 from pykafkad.clock import Clock
 from pykafkad.config import Settings
@@ -21,6 +23,9 @@ from pykafkad.server.wiring import BROKER
 STOP = "stop"
 """What the parent writes when the node is to stop."""
 
+CLOSED = "closed"
+"""What a node writes when its directories are closed and an answer is all that is left to do."""
+
 WAIT_SECONDS = 15.0
 """For so long a controller without a parent waits for the brokers: longer than the default of
 `broker.session.timeout.ms`, after which one that was killed counts as gone."""
@@ -29,18 +34,24 @@ _PAUSE_SECONDS = 0.1
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+    from pykafkad.server.asked_snapshots import AskedSnapshots
+    from pykafkad.server.broker import Broker
     from pykafkad.server.wiring import Process
 
 
 class ParentWatch:
     """Stops a process when its parent says so, or is gone: what `run.run` knows as the control of a process."""
 
-    def __init__(self, source: Any) -> None:
-        """`source` is the standard input, without a buffer: nobody holds its lock at the end of the process."""
+    def __init__(self, source: Any, snapshot_paths: Sequence[str] = ()) -> None:
+        """`source` is the standard input, without a buffer: nobody holds its lock at the end of the process. Snapshots
+        are those of `snapshot_paths`, the directories of all nodes; none, where these are in memory."""
         self._source = source
+        self._snapshot_paths = snapshot_paths
+        self._snapshots: AskedSnapshots | None = None
+        self._last_words: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.clock = Clock()
         self.words: dict[str, str] = {}
 
@@ -61,14 +72,56 @@ class ParentWatch:
         # Who stops a whole service may tell all of its processes at the same time: it is no second wish to stop.
         signal.signal(signal.SIGTERM, on_signal)
         beside_loop(self._watch)
+        if process.broker is not None and self._snapshot_paths:
+            process.broker.services.open_data_snapshots = partial(self._open_snapshots, process.broker)
+
+    def _open_snapshots(self, broker: Broker) -> AskedSnapshots:
+        if self._snapshots is None:
+            from pykafkad.server.asked_snapshots import AskedSnapshots
+
+            self._snapshots = AskedSnapshots(broker, self._snapshot_paths, tell)
+        return self._snapshots
 
     def _watch(self, process: Process, never: Any) -> None:
-        if self._source.readline().decode().strip() == STOP:
-            process.runtime.stop("the parent process stops")
-        elif process.broker is None:
-            self._stop_last(process, never, "the parent process is gone")
-        else:
-            process.runtime.stop("the parent process is gone")
+        import json
+
+        while True:
+            line = self._source.readline().decode().strip()
+            if line == STOP:
+                # In the loop, where whoever asked for a snapshot is looked for.
+                process.runtime.offload.post(partial(self._stop, process))
+            elif not line:
+                self._last_words.put(None)
+                if process.runtime.stopping is None and process.broker is None:
+                    self._stop_last(process, never, "the parent process is gone")
+                elif process.runtime.stopping is None:
+                    process.runtime.stop("the parent process is gone")
+                return
+            else:
+                self._told(process, json.loads(line))
+
+    def _stop(self, process: Process, _: object) -> None:
+        if self._snapshots is not None:
+            self._snapshots.keep_connection()
+        process.runtime.stop("the parent process stops")
+
+    def _told(self, process: Process, answer: dict[str, Any]) -> None:
+        """The parent answers what it was asked: at once, or when this process has stopped."""
+        snapshots = self._snapshots
+        if answer["is_last"]:
+            self._last_words.put(answer)
+        elif snapshots is not None:
+            process.runtime.offload.post(lambda _: snapshots.refused(answer["code"], answer["text"]))
+
+    def finish(self) -> None:
+        """Everything is closed: answer who has asked for a snapshot, when the parent says how it went."""
+        snapshots = self._snapshots
+        if snapshots is None or not snapshots.has_kept:
+            return
+        tell(CLOSED)
+        answer = self._last_words.get()
+        if answer is not None:
+            snapshots.answer(answer["code"], answer["text"])
 
     def _stop_last(self, process: Process, never: Any, reason: str) -> None:
         """Stop a controller when the brokers have left, or have had their time for that."""
@@ -76,6 +129,15 @@ class ParentWatch:
         while self.clock.now() < until and _has_brokers(process):
             never.wait(_PAUSE_SECONDS)
         process.runtime.stop(reason)
+
+
+def tell(line: str) -> None:
+    """Write a line to the parent."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        # It is gone, which ends this process, too.
+        pass
 
 
 def _has_brokers(process: Process) -> bool:
@@ -91,25 +153,29 @@ def main() -> int:
     asked = json.loads(source.readline())
     logs.configure(asked["level"], logs.LabelledSink("node", asked["node"], is_json=asked["is_json"]))
     settings = Settings(asked["settings"])
+    watch = ParentWatch(source, asked["snapshot_paths"])
     try:
-        return run.run(
+        exit_code = run.run(
             settings,
             data_directories=settings.log_directories,
             topics=[],
             ready_file=None,
-            control=ParentWatch(source),
+            control=watch,
         )
+        watch.finish()
+        return exit_code
     except (ConfigError, StartFailure, StorageFailure) as error:
         print(str(error).replace("\n", " "), flush=True)
         return 2 if isinstance(error, ConfigError) and not isinstance(error, StartFailure) else 1
 
 
-def asked_of(settings: Settings, level: str, is_json: bool) -> str:
-    """The line that the parent writes first: the log is written from `level` on, as JSON if it `is_json`."""
+def asked_of(settings: Settings, level: str, is_json: bool, snapshot_paths: Sequence[str] = ()) -> str:
+    """The line that the parent writes first: the log is written from `level` on, as JSON if it `is_json`; snapshots are
+    those of `snapshot_paths`."""
     import json
 
     asked = {"node": settings.node_id, "settings": settings.static, "level": level, "is_json": is_json}
-    return json.dumps(asked) + "\n"
+    return json.dumps({**asked, "snapshot_paths": list(snapshot_paths)}) + "\n"
 
 
 def role_of(settings: Settings) -> str:

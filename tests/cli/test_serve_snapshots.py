@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pykafkad.disk import Disk
 from pykafkad.log import snapshot_store
 from pykafkad.server import cluster_settings
@@ -46,9 +48,10 @@ def options(data: Path) -> list[str]:
     return [*words, "--set", "default.replication.factor=3"]
 
 
-def test_all_nodes_go_back(started: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_one_process", [True, False], ids=["one-process", "processes"])
+def test_all_nodes_go_back(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """On the same ports; `fsck` finds nothing in the directories that they leave."""
-    parent = started(*options(tmp_path / "data"), is_one_process=True)
+    parent = started(*options(tmp_path / "data"), is_one_process=is_one_process)
     addresses = parent.addresses()
     write(addresses[0], "a")
     ask(addresses[1], "create")
@@ -60,11 +63,12 @@ def test_all_nodes_go_back(started: Any, tmp_path: Path) -> None:
     assert parent.process.wait(WAIT_SECONDS) == 0
     assert cluster_settings.folders_of_several(Disk(), str(tmp_path / "data")) == list(FOLDERS)
     run("fsck", str(tmp_path / "data"))
-    again = started(*options(tmp_path / "data"), is_one_process=True)
+    again = started(*options(tmp_path / "data"), is_one_process=is_one_process)
     assert read(again.addresses()[0]) == ["a", "c"]
 
 
-def test_a_way_back_that_was_interrupted_is_finished(started: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_one_process", [True, False], ids=["one-process", "processes"])
+def test_a_way_back_that_was_interrupted_is_finished(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """The process was killed when some directories had gone back: the next start brings the others there, too."""
     data = tmp_path / "data"
     parent = started(*options(data), is_one_process=True)
@@ -80,5 +84,5 @@ def test_a_way_back_that_was_interrupted_is_finished(started: Any, tmp_path: Pat
     for path in paths[:4]:
         snapshot_store._put_aside(disk, path)
     snapshot_store.materialize(disk, snapshot_store.path_of(paths[0], "first"), paths[0])
-    again = started(*options(data), is_one_process=True)
+    again = started(*options(data), is_one_process=is_one_process)
     assert read(again.addresses()[0]) == ["a"]
