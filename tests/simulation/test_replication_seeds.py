@@ -12,7 +12,7 @@ from pykafkad.handlers import fetch_follower
 from pykafkad.server import pending_partitions
 from tests.seeds import examples, sampled, seed_of_the_code
 from tests.simulation.replication_faults import FAULTS, FaultyWorld
-from tests.simulation.replication_seeds import run
+from tests.simulation.replication_seeds import run, shrink
 from tests.simulation.transaction_history import ABORTED, COMMITTED, UNKNOWN
 
 PARTS = 50
@@ -100,3 +100,20 @@ def test_a_seed_is_a_run(seed):
         check=True,
     )
     assert done.stdout.strip() == str(first)
+
+
+def test_a_failure_is_shrunk(monkeypatch):
+    """The faults that a seed does not need are left out, and what repeats it says so."""
+
+    def run_all(world):
+        if "kill" in world.faults:
+            raise AssertionError("killed")
+
+    monkeypatch.setattr(FaultyWorld, "run_all", run_all)
+    seed = next(seed for seed in range(100) if {"kill", "pause"} <= set(FaultyWorld(seed).faults))
+    without = shrink(seed)
+    assert set(FAULTS) - set(without) == {"kill"}
+    _, (_, error) = run([seed], without)
+    assert error.__notes__ == [
+        f"Repeat it: python -m tests.simulation.replication_seeds --first {seed} --seeds 1 --without {','.join(without)}"
+    ]
