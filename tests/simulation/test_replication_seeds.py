@@ -114,6 +114,5 @@ def test_a_failure_is_shrunk(monkeypatch):
     without = shrink(seed)
     assert set(FAULTS) - set(without) == {"kill"}
     _, (_, error) = run([seed], without)
-    assert error.__notes__ == [
-        f"Repeat it: python -m tests.simulation.replication_seeds --first {seed} --seeds 1 --without {','.join(without)}"
-    ]
+    repeating = f"--first {seed} --seeds 1 --without {','.join(without)}"
+    assert error.__notes__ == [f"Repeat it: python -m tests.simulation.replication_seeds {repeating}"]
