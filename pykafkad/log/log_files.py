@@ -458,7 +458,7 @@ class LogFiles(LogSegments):
             or any(len(entry.batches) > 1 for entry in self.producers.values())
         ):
             return
-        if self._active.size:
+        if self._active.size or len(self.segments) > 1:
             self._write_hints(sync=False)
         self._initial = recovery.Checkpointed(True, self.recovery_point, self.log_start_offset, self.high_watermark)
         self._forget()

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from pykafkad.errors import StorageFailure
-from tests.log.settings import NOW_MS, append, batch, batches_of, content, open_directory, open_log
+from tests.log.settings import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    batch,
+    batches_of,
+    content,
+    open_directory,
+    open_log,
+    topic_settings,
+)
 from tests.seeds import examples
 from tests.simulation.disk import MemoryDisk
 
@@ -339,6 +349,29 @@ def test_a_damaged_leader_epoch_file_is_rebuilt_from_the_batches():
     log = open_log(open_directory(disk=disk))
     log.load()
     assert log.epochs.entries == [(0, 0), (5, 2)]
+
+
+def test_what_the_start_recovered_is_not_recovered_again_at_the_first_use():
+    """A power loss has torn the leader-epoch file, and left nothing of the last segment. The first use is in the loop,
+    which waits for no sync."""
+    disk = MemoryDisk()
+    directory = open_directory(disk=disk)
+    log = open_log(directory, **SMALL)
+    append(log, *(batch(2, 300) for _ in range(6)))
+    log.flush()
+    directory.checkpoint()
+    end_offset = log.end_offset
+    append(log, batch(2, 300))
+    last = log.segments[-1]
+    assert last.base_offset == end_offset
+    disk.files[f"{last.prefix}.log"].data = disk.files[f"{last.prefix}.log"].data[:20]
+    disk.files["/data/t-0/leader-epoch-checkpoint"].data = bytearray(b"0\n3\n0 0\n")
+    disk.kill()
+    log = open_directory(disk=disk).open_partition("t", 0, TOPIC_ID, topic_settings(**SMALL))
+    assert not log.is_loaded
+    disk.refuses_syncs = True
+    log.load()
+    assert (log.end_offset, log.epochs.entries) == (end_offset, [(0, 0)])
 
 
 def test_a_log_that_ends_below_its_start_becomes_empty_at_the_start():

@@ -344,7 +344,11 @@ class FaultyWorld(World):
                     else None
                     for each in state.replicas
                 ]
-                ends = [None if log is None else (log.written_end_offset, log.high_watermark) for log in logs]
+                # To look at a log that nobody has needed yet would load it, and wait for the disk.
+                ends = [
+                    (log.written_end_offset, log.high_watermark) if log is not None and log.is_loaded else None
+                    for log in logs
+                ]
                 if (
                     set(state.isr) != set(state.replicas)
                     or state.leader < 0
