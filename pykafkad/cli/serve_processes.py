@@ -76,8 +76,11 @@ def serve(
         listening = list(zip(*(each.addresses for each in begun), strict=True))[: -1 if identity else None]
         run.tell_ready([",".join(each) for each in listening], ready_file, words)
         again = [*quorum, *(_at_ports(each, node.addresses) for each, node in zip(members, begun, strict=True))]
-        was_stopped = nodes.serve(partial(_act, nodes, again, saved_paths, disk))
-        run.forget_ready(ready_file)
+        try:
+            was_stopped = nodes.serve(partial(_act, nodes, again, saved_paths, disk))
+        finally:
+            # Also where a way back ends the process.
+            run.forget_ready(ready_file)
     except (Interrupted, StartFailure):
         if nodes.stopping is None:
             raise

@@ -117,9 +117,14 @@ class AskedSnapshots:
         try:
             while outbox:
                 transport.flush(outbox)
-            # Clients that find the end of the connection behind an answer drop the answer.
-            transport.socket.settimeout(_END_SECONDS)
-            transport.socket.recv(1)
+            # Clients that find the end of the connection behind an answer drop the answer. What they ask meanwhile is
+            # read, too: with a byte unread the connection is reset.
+            now = self._broker.runtime.clock.now
+            until = now() + _END_SECONDS
+            while now() < until:
+                transport.socket.settimeout(max(until - now(), _LEAST_SECONDS))
+                if not transport.socket.recv(_READ_BYTES):
+                    break
         except TimeoutError:
             # It listens on.
             pass
@@ -130,3 +135,5 @@ class AskedSnapshots:
 
 _ANSWER_SECONDS = 10.0
 _END_SECONDS = 2.0
+_LEAST_SECONDS = 0.001
+_READ_BYTES = 65536

@@ -85,8 +85,8 @@ class ChildNode:
         try:
             self.process.stdin.write(text)
             self.process.stdin.flush()
-        except OSError:
-            # It has ended, which its watcher tells.
+        except (OSError, ValueError):
+            # It has ended, which its watcher tells, or it was closed after its end.
             pass
 
     def _watch(self, events: SimpleQueue[tuple[str, Any]]) -> None:

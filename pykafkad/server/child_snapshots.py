@@ -8,7 +8,7 @@ of them to the snapshot before it starts a node. What fails before that leaves e
 from __future__ import annotations
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError, StorageFailure
+from pykafkad.errors import KafkaError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.server import data_snapshots
 from pykafkad.server.asked_snapshots import SNAPSHOT
@@ -62,7 +62,7 @@ class ChildSnapshots:
                 self._create(name, killed)
             else:
                 self._restore(name)
-        except (KafkaError, StorageFailure) as error:
+        except (KafkaError, StorageFailure, StartFailure) as error:
             answer = _answer(error)
             if snapshot_store.restoring(self._disk, self._paths[0]):
                 asked.tell(*answer, is_last=True)
@@ -127,7 +127,7 @@ class ChildSnapshots:
             self._logs.warning("storage", "leftovers-not-removed", reason=failure)
 
 
-def _answer(error: KafkaError | StorageFailure) -> tuple[int, str | None]:
+def _answer(error: KafkaError | StorageFailure | StartFailure) -> tuple[int, str | None]:
     if isinstance(error, KafkaError):
         return error.code, error.text
     return errors.KAFKA_STORAGE_ERROR, str(error)

@@ -150,6 +150,15 @@ def test_a_node_that_does_not_stop(place):
     assert place.act("restore", name="whole")[0] == errors.NONE and place.found() == {"old"}
 
 
+def test_a_directory_that_another_process_uses(place):
+    """Nothing is saved, and the nodes start again or say why they cannot."""
+    lock = place.disk.lock(f"{place.paths[1]}/.lock")
+    code, text, is_last = place.act("create")
+    lock.close()
+    assert code == errors.KAFKA_STORAGE_ERROR and "another broker uses the directory" in text and is_last
+    assert place.names() == [[]] * 3 and place.starts == 1
+
+
 @pytest.mark.parametrize(
     ("action", "more", "problem"),
     [
