@@ -54,7 +54,7 @@ class Strangers:
         # By replica, what is known in this epoch, which this node leads.
         self._fetching: dict[tuple[int, bytes], _Fetching] = {}
         self._fetched_to: dict[int, int] = {}
-        """By voter, the highest offset from which it has fetched in this epoch."""
+        """By voter, up to where it has this epoch's log, as it has said."""
 
     def asked(self, token: object, request: Any) -> None:
         """Another node sent a request."""
@@ -94,7 +94,7 @@ class Strangers:
             self._fetching.clear()
             self._fetched_to.clear()
         replica, now = (node_id, bytes(request.topics[0].partitions[0].replica_directory_id)), self._runtime.now
-        self._look_at_offset(connection.peer, node_id, request.topics[0].partitions[0].fetch_offset)
+        self._look_at_offset(connection.peer, node_id, request.topics[0].partitions[0])
         found = self._fetching.get(replica)
         if found is None:
             if len(self._fetching) < MAX_REPLICAS:
@@ -113,14 +113,16 @@ class Strangers:
             reason = f"another node, at {other.peer}, has the same id {node_id} and directory"
             self._tell("replica-fetches-twice", connection.peer, reason)
 
-    def _look_at_offset(self, peer: str, node_id: int, offset: int) -> None:
-        """What a voter has fetched in this epoch it has on its disk, and never less than that."""
-        known = self._fetched_to.get(node_id, -1)
+    def _look_at_offset(self, peer: str, node_id: int, partition: messages.FetchRequest.FetchPartition) -> None:
+        """A voter that ends with records of this epoch has everything before them as its leader has, on its disk. One
+        that ends with those of an earlier epoch may have to cut them: that is no loss."""
+        offset, known = partition.fetch_offset, self._fetched_to.get(node_id, -1)
         if offset < known:
             self._fetched_to[node_id] = offset
             self._tell("voter-lost-records", peer, f"voter {node_id} had all before {known}, and asks for {offset}")
-        elif offset > known and any(voter.id == node_id for voter in self._machine.voters):
-            self._fetched_to[node_id] = offset
+        elif offset > known and partition.last_fetched_epoch == self._epoch:
+            if any(voter.id == node_id for voter in self._machine.voters):
+                self._fetched_to[node_id] = offset
 
     def _tell(self, event: str, peer: str, reason: str) -> None:
         self._runtime.peer_lines.refused(self._runtime.now, event, peer, reason, cluster=self._cluster_id)

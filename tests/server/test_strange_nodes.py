@@ -92,9 +92,9 @@ class Connections:
         return None if number in self.closed else SimpleNamespace(id=number, peer=f"10.0.0.{number}:5000")
 
 
-def fetch_of(node_id, offset=5):
+def fetch_of(node_id, offset=5, last_epoch=1):
     replica = node_id, b"d" * 16
-    return forms.fetch_request(CLUSTER_ID, replica, 1, (1, offset), 5, max_wait_ms=500, max_bytes=1000)
+    return forms.fetch_request(CLUSTER_ID, replica, 1, (last_epoch, offset), 5, max_wait_ms=500, max_bytes=1000)
 
 
 def fetches(strangers, *connections, node_id=3):
@@ -238,15 +238,41 @@ def test_a_voter_that_asks_for_less_than_it_had_is_named():
     for offset in (5, 9, 9):
         strangers.asked(1, fetch_of(3, offset))
         strangers.asked(2, fetch_of(4, offset))
-    runtime.epoch += 1
+    runtime.epoch = 2
     for node_id in (3, 4):
-        strangers.asked(1, fetch_of(node_id, 4))
-        strangers.asked(1, fetch_of(node_id, 6))
+        # The second is what it goes on with when it has cut the records that this leader does not have.
+        for offset, last_epoch in ((8, 1), (4, 1), (6, 2)):
+            strangers.asked(1, fetch_of(node_id, offset, last_epoch))
     assert lines.all == []
     for node_id in (3, 4):
-        strangers.asked(1, fetch_of(node_id, 0))
+        strangers.asked(1, fetch_of(node_id, 0, 0))
     (told,) = lines.of("voter-lost-records")
     assert (told["peer"], told["reason"]) == ("10.0.0.1:5000", "voter 3 had all before 6, and asks for 0")
+
+
+def test_a_leader_that_comes_back_with_records_that_nobody_else_has_is_not_named():
+    """It has written them alone, and cuts them as a follower."""
+    world = Controllers(1, (1, 2, 3))
+    before = world.elect()
+    commit(world, 7)
+    world.until(world.in_step)
+    others = [each for each in (1, 2, 3) if each != before]
+    for each in others:
+        world.kill(each)
+    end_offset = world.machine(before).log.end_offset
+    for each in range(5):
+        world.change(before, 20 + each)
+        world.run(world.clock.now() + 0.05)
+    assert world.machine(before).log.end_offset > end_offset
+    world.kill(before)
+    for each in others:
+        world.start(each)
+    leader = world.elect()
+    commit(world, 8)
+    lines = listen(world, leader)
+    world.start(before)
+    world.until(world.in_step)
+    assert lines.of("voter-lost-records") == []
 
 
 @pytest.mark.parametrize("lie", ["damaged batches", "another leader", "an impossible epoch"])
