@@ -29,8 +29,29 @@ PLANTS = (
     Plant(
         "refusals of several elections are taken for one that lasts",
         "server/strange_replicas.py",
-        "if now - last >= LASTING_SECONDS:",
-        "if False:",
+        "if known is None or now - known.last >= LASTING_SECONDS:",
+        "if known is None:",
+        STRANGE,
+    ),
+    Plant(
+        "refusals of several partitions are taken for one that lasts",
+        "server/strange_replicas.py",
+        "elif known.place != place:",
+        "elif False:",
+        STRANGE,
+    ),
+    Plant(
+        "a refusal that is over keeps its place",
+        "server/strange_replicas.py",
+        "if now - self._refusals[oldest].last < LASTING_SECONDS:",
+        "if True:",
+        STRANGE,
+    ),
+    Plant(
+        "one broker of a host is named for all of them",
+        "server/strange_replicas.py",
+        'f"broker {follower} {words}"',
+        "words",
         STRANGE,
     ),
     Plant(
@@ -45,6 +66,13 @@ PLANTS = (
         "server/raft_strangers.py",
         "self._fetched_to.clear()",
         "pass",
+        NODES,
+    ),
+    Plant(
+        "a voter that cuts its log after an election is named as one that has lost its disk",
+        "server/raft_strangers.py",
+        "elif offset > known and partition.last_fetched_epoch == self._epoch:",
+        "elif offset > known:",
         NODES,
     ),
     Plant(

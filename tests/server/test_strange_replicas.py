@@ -39,11 +39,12 @@ class Machine:
         self.logs = Logs("debug", self.lines)
         self.strange = StrangeReplicas(self)
 
-    def refused(self, code, offset=0, epoch=-1, *, follower=7, seconds=0.0):
+    def refused(self, code, offset=0, epoch=-1, *, follower=7, seconds=0.0, partition=0):
         """A follower is refused; the words in which it is named now."""
         self.runtime.now += seconds
         before = len(self.named())
-        self.strange.refused(PEER, follower, LOG, code, offset, epoch)
+        log = SimpleNamespace(**{**vars(LOG), "partition": partition})
+        self.strange.refused(PEER, follower, log, code, offset, epoch)
         return [fields["reason"] for fields in self.named()[before:]]
 
     def named(self):
@@ -89,12 +90,38 @@ def test_refusals_with_pauses_are_those_of_several_elections(code):
         assert machine.refused(code, seconds=LASTING_SECONDS) == []
 
 
-def test_a_bounded_number_of_followers_is_looked_at(monkeypatch):
-    monkeypatch.setattr(strange_replicas, "MAX_FOLLOWERS", 3)
+@pytest.mark.parametrize("code", NORMAL)
+def test_refusals_of_one_partition_after_another_are_those_of_a_broker_that_is_drained(code):
+    """A partition that is refused meanwhile, and goes on to be, is named."""
+    machine = Machine()
+    for partition in range(1, 40):
+        assert machine.refused(code, seconds=0.5, partition=partition) == []
+    told = []
+    for partition in range(40, 80):
+        told += machine.refused(code, seconds=0.3, partition=partition)
+        told += machine.refused(code, seconds=0.2)
+    assert len(told) == 1
+    assert machine.named()[0]["partition"] == 0
+
+
+def test_each_broker_of_one_host_is_named():
+    machine = Machine()
+    for follower in (7, 8, 7):
+        machine.refused(errors.OFFSET_OUT_OF_RANGE, 11, follower=follower)
+    words = "says that it has records which this leader never had"
+    assert [each["reason"] for each in machine.named()] == [f"broker 7 {words}", f"broker 8 {words}"]
+
+
+def test_a_bounded_number_of_refusals_is_looked_at(monkeypatch):
+    """One that is over makes room."""
+    monkeypatch.setattr(strange_replicas, "MAX_REFUSALS", 3)
     machine = Machine()
     for follower in range(5):
         machine.refused(errors.FENCED_LEADER_EPOCH, follower=follower)
-    assert len(machine.strange._since) == 3
+    assert [follower for follower, _ in machine.strange._refusals] == [0, 1, 2]
+    machine.refused(errors.FENCED_LEADER_EPOCH, follower=0, seconds=LASTING_SECONDS - 1)
+    machine.refused(errors.FENCED_LEADER_EPOCH, follower=4, seconds=1)
+    assert [follower for follower, _ in machine.strange._refusals] == [2, 0, 4]
 
 
 def test_a_leader_is_named_by_its_address_once_a_minute():
@@ -105,6 +132,8 @@ def test_a_leader_is_named_by_its_address_once_a_minute():
     shown = [(level, event, fields.get("peer")) for level, event, fields in machine.lines.all if level != "debug"]
     assert shown == [("warning", "leader-refused", "10.0.0.3:9092")]
     assert len(machine.lines.all) == 4
+    machine.strange.leader_refused(4, endpoint, LOG, Pause("a batch with a wrong checksum", False))
+    assert machine.lines.all[-1][0] == "warning", "another leader of the same host"
 
 
 @pytest.fixture
