@@ -42,6 +42,7 @@ class Partitions:
         "_node_id",
         "_now",
         "_settings",
+        "_without_leader",
         "changes",
         "directories",
         "not_led_here",
@@ -80,6 +81,8 @@ class Partitions:
         self._by_id: dict[tuple[bytes, int], PartitionLog] = {}
         # Logs that take no other role now, and the last state of the metadata that waits for them.
         self._held: dict[PartitionLog, PartitionState | None] = {}
+        # Out of service, with nothing on any disk here, until there is a leader elsewhere to copy from.
+        self._without_leader: set[PartitionLog] = set()
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -259,14 +262,20 @@ class Partitions:
     def _adopt_waiting(self, topic: str, index: int) -> None:
         image = self._image
         assert image is not None
+        self._take(image, topic, index, image.topics[topic].partitions[index])
         log = self._by_name[topic, index]
-        self._adopt(log, image.topics[topic].partitions[index])
         if log in self.not_led_here:
             self._commits.broker.purgatory.touch(log)
 
     def _take(self, image: Image, topic: str, index: int, state: PartitionState) -> None:
         log = self._by_name.get((topic, index))
         topic_id = image.topics[topic].id
+        if log is not None and log in self._without_leader and self._can_copy(state):
+            # Its disk was replaced, and whoever has everything leads again.
+            self._without_leader.discard(log)
+            self.not_led_here.pop(log, None)
+            self._commits.broker.replica_gone(log)
+            log = None
         if log is None:
             settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
             log = self._open(topic, index, topic_id, settings, state)
@@ -279,6 +288,9 @@ class Partitions:
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
         self._adopt(log, state)
+
+    def _can_copy(self, state: PartitionState) -> bool:
+        return state.leader not in (self._node_id, NO_LEADER)
 
     def _replica(self, log: PartitionLog) -> Replica:
         return Replica(
@@ -352,8 +364,7 @@ class Partitions:
     ) -> PartitionLog:
         directories = self.directories
         named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
-        can_copy = state.leader not in (self._node_id, NO_LEADER)
-        directory = directories.place(topic, index, topic_id, named, can_copy=can_copy)
+        directory = directories.place(topic, index, topic_id, named, can_copy=self._can_copy(state))
         if directory is not None:
             try:
                 return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)
@@ -373,6 +384,8 @@ class Partitions:
         log = UnopenedLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()
+        if directory is None and not directories.failed:
+            self._without_leader.add(log)
         return log
 
     def _delete_topic(self, topic: Topic, at_once: int) -> list[PartitionLog]:
@@ -390,6 +403,7 @@ class Partitions:
         if log is None:
             return []
         self.not_led_here.pop(log, None)
+        self._without_leader.discard(log)
         if self._by_name.get((topic, index)) is log:
             del self._by_name[(topic, index)]
         self._commits.broker.replica_gone(log)

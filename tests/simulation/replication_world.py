@@ -196,9 +196,9 @@ class BrokerNode:
         self.runtime.offload._results.append((lambda _: call(), None))
         self.runtime.reactor.wake()
 
-    def kill(self, *, power=False, vanishes=False):
+    def kill(self, *, power=False, vanishes=False, wiped=False):
         """The process is gone, or with `power` the machine: what was not synced may be lost. With `vanishes` the others
-        do not hear of it."""
+        do not hear of it. `wiped`: the machine is gone, and comes back with an empty disk."""
         self.disk.refuses_syncs = False
         self.is_running = self.is_paused = False
         if vanishes:
@@ -207,7 +207,9 @@ class BrokerNode:
         self.disk.kill()
         if power:
             self.disk.lose_power(self.world.chance)
-        self.world.stopped_uncleanly(self.node_id, power=power)
+        if wiped:
+            self.disk = self.world.new_disk()
+        self.world.stopped_uncleanly(self.node_id, power=power or wiped)
 
     def stop(self):
         """A clean stop."""
@@ -344,7 +346,12 @@ class World:
             if node.is_running and not node.is_paused and not node.link.is_cut:
                 node.heard_at = self.now
                 node.link.tell()
-                if registered.fenced and node.link.applied == len(self.committed):
+                # A broker whose stop takes its time asks for nothing any more.
+                if (
+                    registered.fenced
+                    and not registered.in_controlled_shutdown
+                    and node.link.applied == len(self.committed)
+                ):
                     self.controller.submit(events.UnfenceBroker(node.node_id, registered.epoch))
             elif registered is not None and not registered.fenced and self.now - node.heard_at > SESSION_SECONDS:
                 self.controller.submit(events.FenceBroker(node.node_id, registered.epoch))

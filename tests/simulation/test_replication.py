@@ -200,3 +200,23 @@ def test_clocks_that_jump_change_nothing_between_brokers(world, clients, days):
     assert clients.produce("t", b"2")[0] == 0
     settle(world)
     assert world.state("t").partition_epoch == before
+
+
+def test_a_replaced_disk_waits_for_a_leader_to_copy_from(world, clients):
+    """Nobody led while the broker with the new disk started: the replica begins anew when somebody leads again."""
+    world.create_topic("t", [[1, 2]], min_insync_replicas=2)
+    for number in range(5):
+        clients.produce("t", b"%d" % number)
+    settle(world)
+    world.nodes[2].stop()
+    world.run(0.1)
+    world.nodes[1].kill(wiped=True)
+    world.run(8.0, holds=lambda: world.state("t").leader < 0)
+    world.nodes[1].start()
+    world.run(2.0)
+    assert world.state("t").leader < 0 and world.log(1, "t").offline is not None
+    world.nodes[2].start()
+    settle(world)
+    assert world.state("t").leader == 2
+    first, second = contents(world)
+    assert first == second and len(first) == 5
