@@ -1,7 +1,7 @@
 """A world of brokers whose faults are drawn from a seed: a swarm of some kinds, healing, then a look at everything.
 
-One machine of a run loses power: what is acknowledged with acks=all is in two page caches, and not on two devices. What
-may be lost with it is in `replication_losses.py`."""
+One machine of a run loses power or its disk: what is acknowledged with acks=all is in two page caches, and not on two
+devices. What may be lost with it is in `replication_losses.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import random
 from pykafkad.metadata import events
 from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
-from tests.simulation import transactional_part
+from tests.simulation import machine_faults, transactional_part
 from tests.simulation.metadata_checkers import MetadataCheckers
 from tests.simulation.network import Link
 from tests.simulation.replication_checkers import Checkers, Violation
@@ -26,8 +26,9 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish")
-"""Each of these is in few seeds, so that the others find what they found."""
+RARE = ("clock", "half open", "vanish", "wipe")
+"""Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
+to the end."""
 FAULTS = SWARM + RARE
 TRANSACTIONS = "transactions"
 """Not a fault: clients with transactions, which `without` can leave out, too."""
@@ -40,6 +41,8 @@ class FaultyWorld(World):
     """`run_all` raises when something does not hold. `without` names faults that do not happen."""
 
     losses = metadata = transactions = None
+    wiped = None
+    """The machine whose disk was replaced."""
 
     def __init__(self, seed, without=(), brokers=None):
         rare = random.Random(f"rare {seed}")
@@ -145,6 +148,10 @@ class FaultyWorld(World):
         self.metadata.stopped_uncleanly(node_id)
         self.losses.stopped_uncleanly(node_id, power=power)
 
+    def may_stop_uncleanly(self, node):
+        """Whether a machine may be killed: not if it has the last copy of what a replaced disk had."""
+        return self.wiped is None or self.losses.can_lose(node.node_id, beside=self.wiped.node_id)
+
     def _lost(self, place, offset):
         """Clients need not find again what they know from behind an offset."""
         for each in (*self.producers, *self.readers):
@@ -162,7 +169,7 @@ class FaultyWorld(World):
         self.happened[kind] += bool(_FAULTS[kind](self))
         self.cluster.network.at(self.now + self.chance.expovariate(1.0), self._fault)
 
-    def _any_running(self):
+    def any_running(self):
         running = [each for each in self.nodes.values() if each.is_running and not each.is_paused]
         return self.chance.choice(running) if running else None
 
@@ -179,8 +186,8 @@ class FaultyWorld(World):
         self.cluster.network.at(self.now + seconds, start)
 
     def kill(self, power=False):
-        node = self._any_running()
-        if node is None or (power and not self.may_lose_power):
+        node = self.any_running()
+        if node is None or (power and not self.may_lose_power) or not self.may_stop_uncleanly(node):
             return False
         if power:
             self.may_lose_power = False
@@ -189,7 +196,7 @@ class FaultyWorld(World):
         return True
 
     def stop(self):
-        node = self._any_running()
+        node = self.any_running()
         if node is None or self.controller.is_busy:
             return False
         node.stop()
@@ -197,7 +204,7 @@ class FaultyWorld(World):
         return True
 
     def pause(self):
-        node = self._any_running()
+        node = self.any_running()
         if node is None:
             return False
         node.pause()
@@ -236,7 +243,7 @@ class FaultyWorld(World):
 
     def deaf(self):
         """A broker and the controller do not hear each other."""
-        node = self._any_running()
+        node = self.any_running()
         if node is None:
             return False
         link = node.link
@@ -288,8 +295,8 @@ class FaultyWorld(World):
 
     def vanish(self):
         """A machine is gone at once, and is back later; its connections are half open meanwhile."""
-        node = self._any_running()
-        if node is None:
+        node = self.any_running()
+        if node is None or not self.may_stop_uncleanly(node):
             return False
         node.kill(vanishes=True)
         self.later_start(node, self.chance.choice([1.0, 5.0]) * self.chance.random())
@@ -390,6 +397,7 @@ _FAULTS = {
     "clock": FaultyWorld.clock,
     "half open": FaultyWorld.half_open,
     "vanish": FaultyWorld.vanish,
+    "wipe": machine_faults.wipe,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }

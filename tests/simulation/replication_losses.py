@@ -92,6 +92,17 @@ class Losses:
         for known in self._known.values():
             self._stopped(known, node_id)
 
+    def can_lose(self, node_id, beside=None):
+        """Whether others have everything that a broker has, should it stop uncleanly. With `beside` only what that
+        broker has a replica of counts, and does not have as a whole."""
+        for place, known in self._known.items():
+            replicas = self.world.state(*place).replicas
+            if node_id not in replicas or (beside is not None and (beside not in replicas or beside in known.holders)):
+                continue
+            if not known.holders - {node_id}:
+                return False
+        return True
+
     def _stopped(self, known, node_id):
         known.holders.discard(node_id)
         known.unclean.add(node_id)

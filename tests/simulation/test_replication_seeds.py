@@ -18,6 +18,8 @@ from tests.simulation.transaction_history import ABORTED, COMMITTED, UNKNOWN
 PARTS = 50
 SEEDS = 500
 FIRST_OF_LITTLE = 1000
+WITH_NEWER_FAULTS = (17, 18, 22)
+"""These draw the last of the rare faults."""
 
 
 @pytest.mark.parametrize("part", sampled(range(PARTS), 25))
@@ -45,7 +47,7 @@ def test_the_faults_happen():
     """The seeds try what they are there for: leaders that follow each other, logs that are cut, answers that fail."""
     cuts = elections = acknowledged = failures = 0
     happened = dict.fromkeys(FAULTS, 0)
-    for seed in range(12):
+    for seed in (*range(12), *WITH_NEWER_FAULTS):
         world = FaultyWorld(seed)
         world.run_all()
         cuts += world.checkers.cuts
