@@ -26,7 +26,7 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish", "wipe")
+RARE = ("clock", "half open", "vanish", "wipe", "rolling")
 """Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
 to the end."""
 FAULTS = SWARM + RARE
@@ -43,6 +43,8 @@ class FaultyWorld(World):
     losses = metadata = transactions = None
     wiped = None
     """The machine whose disk was replaced."""
+    is_rolling = False
+    """Whether the brokers are being restarted one after the other."""
 
     def __init__(self, seed, without=(), brokers=None):
         rare = random.Random(f"rare {seed}")
@@ -398,6 +400,7 @@ _FAULTS = {
     "half open": FaultyWorld.half_open,
     "vanish": FaultyWorld.vanish,
     "wipe": machine_faults.wipe,
+    "rolling": machine_faults.rolling,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }
