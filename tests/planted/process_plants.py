@@ -7,6 +7,8 @@ from tests.planted.plant import Plant
 SETTINGS = ("tests/server/test_cluster_settings.py",)
 QUORUM = ("tests/server/test_quorum_cluster.py",)
 QUORUM_SNAPSHOTS = ("tests/testing/test_several_controllers_snapshots.py",)
+CHILD_SNAPSHOTS = ("tests/server/test_child_snapshots.py",)
+ASKED_SNAPSHOTS = ("tests/server/test_asked_snapshots.py",)
 START = ("tests/server/test_start_requests.py",)
 PROCESSES = ("tests/cli/test_serve_processes.py",)
 CONTROLLERS = ("tests/testing/test_several_controllers.py",)
@@ -125,6 +127,27 @@ PLANTS = (
         "if node.has_ended is not None and node.has_ended(broker):",
         "if False:",
         QUORUM_SNAPSHOTS,
+    ),
+    Plant(
+        "a snapshot of processes has the directory of one that was killed",
+        "server/child_snapshots.py",
+        "if killed:",
+        "if False:",
+        CHILD_SNAPSHOTS,
+    ),
+    Plant(
+        "processes start on a way back that is half done",
+        "server/child_snapshots.py",
+        "if snapshot_store.restoring(self._disk, self._paths[0]):",
+        "if False:",
+        CHILD_SNAPSHOTS,
+    ),
+    Plant(
+        "a client that asks for more is cut off from the answer about processes",
+        "server/asked_snapshots.py",
+        "if not transport.socket.recv(_READ_BYTES): break",
+        "transport.socket.recv(1)\nbreak",
+        ASKED_SNAPSHOTS,
     ),
     Plant(
         "a controller that is started again takes its turns behind the brokers",
