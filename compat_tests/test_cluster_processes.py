@@ -1,5 +1,5 @@
 """A client against brokers and controllers that are processes of one command: the active controller and a broker are
-killed while it writes."""
+killed while it writes, or all of them go back to a snapshot."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from compat_tests.brokers.pykafkad_process import REPOSITORY
 
@@ -170,3 +171,37 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(cluster: Cluster
     described = AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=30)
     assert len(described.brokers) == 3 and {"t", "after"} <= set(described.topics)
     assert sorted(values_of(cluster, len(wanted))) == wanted
+
+
+def act_on_snapshot(cluster: Cluster, action: str) -> None:
+    """By kafka-python, which asks for the metadata on the connection that waits for the answer."""
+    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","), request_timeout_ms=90_000)
+    change = ConfigResource(ConfigResourceType.BROKER, "1", {f"pykafkad.snapshot.{action}": "saved"})
+    done = admin.alter_configs([change], raise_on_unknown=False)
+    admin.close()
+    assert done == {"broker": {"1": "OK"}}
+
+
+def written(cluster: Cluster) -> list[bytes]:
+    """What a producer that ends has written."""
+    writer = Writer(cluster.bootstrap)
+    try:
+        writer.wait_for_all_partitions()
+    finally:
+        writer.close()
+    assert writer.errors == []
+    return writer.acknowledged
+
+
+def test_processes_go_back_to_a_snapshot(cluster: Cluster) -> None:
+    """Others serve on the same ports what was there at the snapshot, and nothing that came after it."""
+    saved = sorted(written(cluster))
+    act_on_snapshot(cluster, "create")
+    written(cluster)
+    act_on_snapshot(cluster, "restore")
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "ends"})
+    ends = [consumer.get_watermark_offsets(TopicPartition("t", index), timeout=60)[1] for index in range(PARTITIONS)]
+    consumer.close()
+    assert sum(ends) == len(saved) and sorted(values_of(cluster, len(saved))) == saved
+    more = written(cluster)
+    assert sorted(values_of(cluster, len(saved) + len(more))) == sorted(saved + more)

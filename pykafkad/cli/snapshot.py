@@ -19,7 +19,9 @@ HAS_ACTIONS = True
 EPILOG = """A snapshot consists of hard links: it takes milliseconds and, at first, no disk space. Any client can
 make one: it sets pykafkad.snapshot.create (or restore, delete) of the broker to the snapshot's name, by
 IncrementalAlterConfigs. The snapshot is stored beside the data, in DIR.snapshots/NAME. A data directory that is a
-mount point cannot have snapshots, as links do not cross file systems."""
+mount point cannot have snapshots, as links do not cross file systems. With several nodes (serve --brokers) any broker
+saves all of them and brings all of them back, but no single topic; with --processes all stop for that, a snapshot too,
+and others serve on the same ports some seconds later."""
 _PREFIX = "pykafkad.snapshot."
 _LIST = "pykafkad.snapshots"
 # Enough for tens of thousands of partitions on a slow disk.
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for action, text in (
         ("create", "save every topic, committed offset and setting under a name"),
         ("list", "print the names of all snapshots"),
-        ("restore", "restore everything, which restarts the broker in place, or one topic"),
+        ("restore", "restore everything, which restarts all nodes in place, or one topic of a single broker"),
         ("delete", "remove a snapshot; disk space that nothing else uses is freed"),
     ):
         each = add(action, help=text, description=text[:1].upper() + text[1:] + ".")
