@@ -109,7 +109,7 @@ class MetadataCheckers:
             for state in topic.partitions:
                 for name in names:
                     found = getattr(state, name)
-                    if broker_id == found if name == "leader" else broker_id in found:
+                    if broker_id in ((found,) if name == "leader" else found):
                         self.world.fail(
                             f"({topic.name!r}, {state.index}): {broker_id} is {what}, and {name} is {found}"
                         )

@@ -29,7 +29,7 @@ class Checkers:
         """(topic, partition) to the highest high watermark of any leader."""
         self._seen = {}
         """(log) to (leader epoch, high watermark) as they were, and how far it was compared."""
-        self.cuts = self.elections = 0
+        self.elections = 0
 
     def look(self):
         for node in self.world.nodes.values():
@@ -65,7 +65,6 @@ class Checkers:
                     f"{self.ends[place]} is committed"
                 )
         if log.written_end_offset < end and incarnation == node.incarnation:
-            self.cuts += 1
             compared = min(compared, log.written_end_offset)
         if high_watermark > compared:
             self._compare(node, log, place, compared, high_watermark)

@@ -44,18 +44,20 @@ def test_seeds_with_little_in_each_turn(monkeypatch):
 
 @pytest.mark.long
 def test_the_faults_happen():
-    """The seeds try what they are there for: leaders that follow each other, logs that are cut, answers that fail."""
-    cuts = elections = acknowledged = failures = 0
-    happened = dict.fromkeys(FAULTS, 0)
+    """The seeds try what they are there for: leaders that follow each other, logs that are cut, answers that fail,
+    brokers that come back into the ISR, also after an unclean stop."""
+    counts, happened = Counter(), Counter(dict.fromkeys(FAULTS, 0))
     for seed in (*range(12), *WITH_NEWER_FAULTS):
         world = FaultyWorld(seed)
         world.run_all()
-        cuts += world.checkers.cuts
-        elections += world.checkers.elections
-        acknowledged += sum(len(each.acknowledged) for each in world.producers)
-        failures += sum(each.failures for each in world.producers)
-        happened = {name: count + world.happened[name] for name, count in happened.items()}
-    assert cuts > 5 and elections > 100 and acknowledged > 3000 and failures > 300
+        counts["elections"] += world.checkers.elections
+        counts["acknowledged"] += sum(len(each.acknowledged) for each in world.producers)
+        counts["failures"] += sum(each.failures for each in world.producers)
+        for name in ("cuts", "joins", "rejoins", "images"):
+            counts[name] += getattr(world.metadata, name)
+        happened.update(world.happened)
+    assert counts["elections"] > 100 and counts["acknowledged"] > 3000 and counts["failures"] > 300, counts
+    assert counts["cuts"] > 5 and counts["joins"] > 100 and counts["rejoins"] > 10 and counts["images"] > 50, counts
     assert all(happened.values()), happened
 
 
