@@ -7,6 +7,7 @@ import errno
 import ipaddress
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -106,7 +107,8 @@ def left_of(owner: int) -> list[str]:
     """What there is of the namespaces and links of a run."""
     namespaces = subprocess.run(["ip", "netns", "list"], check=True, capture_output=True, text=True).stdout.split()
     links = [each.name for each in Path("/sys/class/net").iterdir()]
-    return [name for name in (*namespaces, *links) if str(owner) in name and name.startswith("rounds")]
+    # Another run's process id may begin with this one's digits, or its nodes have this one for their id.
+    return [name for name in (*namespaces, *links) if re.match(rf"rounds-?{owner}(?!\d)", name)]
 
 
 def connects(network: Namespaces, source: int, timeout_seconds: float) -> bool:
