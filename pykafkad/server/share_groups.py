@@ -23,8 +23,9 @@ from pykafkad.wire import messages
 _BY_DURATION = "by_duration:"
 """The form of `share.auto.offset.reset` that names a time instead of an end of the log."""
 
-RETRIES = 10
-"""How often the share coordinator is asked again while it is being loaded, or its topic created."""
+RETRIES = 20
+"""How often the share coordinator is asked again while it is being loaded or moves, or its topic is created: for 27
+seconds, of which a broker's session is 9. Kafka asks five times again, in 15 to 31 seconds."""
 RETRY_SECONDS = 0.1
 
 _PERSISTER_ERRORS = {
@@ -42,7 +43,7 @@ _ASKED_AGAIN = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.COORDINATOR_NOT_AVAILABLE,
 )
-"""Answers of a share coordinator at another broker after which it is looked for and asked again."""
+"""Answers of a share coordinator, here or at another broker, after which it is looked for and asked again."""
 _FENCING = (errors.NOT_LEADER_OR_FOLLOWER, errors.GROUP_ID_NOT_FOUND, errors.UNKNOWN_TOPIC_OR_PARTITION)
 
 TYPE_CHECKING = False
@@ -328,10 +329,6 @@ class ShareGroups:
     def store(self, event_class: Any, key: Key, row: Any, then: Callable[[Any], object], tries: int = 0) -> None:
         """Submit an event to the share coordinator; `then` gets the row of its answer."""
         name = share_state.coordinator_key(key[0], uuids.to_text(key[1]), key[2])
-        error = self.states.shard_for(name)[1]
-        if not error:
-            self.states.submit(name, event_class(key, row, self.is_known(key), _Stored(then)))
-            return
 
         def again(row_of_error: Any) -> None:
             if tries == RETRIES:
@@ -342,11 +339,17 @@ class ShareGroups:
             seconds = RETRY_SECONDS * 2 ** min(tries, 4)
             self.broker.runtime.call_later(seconds, lambda: self.store(event_class, key, row, then, tries + 1))
 
+        def answered(got: Any) -> None:
+            (again if got.error_code in _ASKED_AGAIN else then)(got)
+
+        error = self.states.shard_for(name)[1]
+        if not error:
+            self.states.submit(name, event_class(key, row, self.is_known(key), _Stored(answered)))
+            return
         if error == errors.NOT_COORDINATOR and len(self.broker.image.brokers) > 1:
             others = self.broker.other_brokers
             node_id = others.coordinator(share_state.TOPIC, name)
             if node_id >= 0:
-                answered = lambda got: again(got) if got.error_code in _ASKED_AGAIN else then(got)  # noqa: E731
                 others.ask_share_state(node_id, event_class, key, row, answered)
                 return
         again(messages.WriteShareGroupStateResponse.PartitionResult(error_code=error))

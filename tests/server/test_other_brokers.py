@@ -268,6 +268,11 @@ class FarShare(Share):
 
 def share_at_three_brokers(world):
     """A member, and where the state of its share partition is."""
+    return share_where(world, lambda leader, coordinator, state_at: len({leader, coordinator, state_at}) == 3)
+
+
+def share_where(world, is_so):
+    """The same of a group for which `is_so` of the leader, the coordinator of the group, and that of its state."""
     topic_id = world.create_topic("t", 1)
     leader = world.leader("t")
     for key_type, key in ((0, "g"), (2, f"g:{to_text(topic_id)}:0")):
@@ -278,9 +283,9 @@ def share_at_three_brokers(world):
         for key_type, key in ((0, group), (2, f"{group}:{to_text(topic_id)}:0")):
             request = messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             found.append(world.ask(1, request, 6).coordinators[0].node_id)
-        if len({leader, *found}) == 3:
+        if is_so(leader, *found):
             return FarShare(world, group, found[0], topic_id), found[1]
-    raise AssertionError("no group has everything at different brokers")
+    raise AssertionError("there is no such group")
 
 
 def until_acquired(share):
@@ -335,6 +340,25 @@ def test_the_state_of_a_share_group_waits_for_its_coordinator(world):
     assert len(peer.answers) == before
     world.until(lambda: len(peer.answers) > before)
     assert codes(peer.answers[-1]) == {0: "NONE"}
+
+
+def test_state_is_asked_for_again_when_its_coordinator_loses_the_partition(world, monkeypatch):
+    """It is at the leader's own broker here, which others were told to lead at that moment."""
+    share, state_at = share_where(world, lambda leader, coordinator, state_at: leader == state_at != coordinator)
+    share.begin_at_the_start().join()
+    share.produce(b"a", b"b")
+    states, abandoned = world.broker(state_at).share_groups.states, []
+    submit = type(states).submit
+
+    def abandons_the_first(host, name, event):
+        if host is states and not abandoned:
+            abandoned.append(event)
+            event.token.abandon("it leads no more")
+            return
+        submit(host, name, event)
+
+    monkeypatch.setattr(type(states), "submit", abandons_the_first)
+    assert acquired(until_acquired(share)) == [(0, 1, 1)] and abandoned
 
 
 def test_a_broker_is_found_by_its_name():
