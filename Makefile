@@ -114,7 +114,7 @@ test-long: compile $(VENV)/.installed-spark ## everything, with 200 rounds of SI
 	part planted $(BIN)/python -m tests.planted; \
 	part seeds $(BIN)/python -m tests.simulation.planted_seeds; \
 	part rounds $(BIN)/python -m compat_tests.rounds --rounds 800; \
-	if unshare --net true; then part cuts $(BIN)/python -m compat_tests.rounds --network namespaces --rounds 200; fi; \
+	part cuts $(BIN)/python -m compat_tests.rounds --network best --rounds 200; \
 	part compat $(BIN)/python -m pytest compat_tests --rounds 200 --whole-suites --every-version --timeout 3600 $(ARGS); \
 	part spark $(BIN)/python -m pytest spark_it/tests --whole-suites $(ARGS); \
 	report_parts

@@ -29,6 +29,7 @@ from compat_tests.suites.suite import SuiteUnavailable
 
 BATCH = 20
 NETWORKS = {each.name: each for each in (Proxies, Namespaces)}
+BEST = "best"
 
 
 class Programs:
@@ -125,21 +126,27 @@ def main() -> int:
     )
     parser.add_argument("--only-python", action="store_true", help="without the clients of Java and Go")
     parser.add_argument(
-        "--network", choices=NETWORKS, default=Proxies.name,
-        help="what cuts links: a proxy for each node, or network namespaces, which drop packets (default: %(default)s)",
+        "--network", choices=(*NETWORKS, BEST), default=Proxies.name,
+        help="what cuts links: a proxy for each node, or network namespaces, which drop packets, or the best that this "
+        "machine allows (default: %(default)s)",
     )  # fmt: skip
     options = parser.parse_args()
     # The processes of a cluster end with it, also when this one is told to stop.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    if options.network == Namespaces.name:
+    network = NETWORKS.get(options.network, Namespaces)
+    if network is Namespaces:
         try:
             check()
         except NamespacesUnavailable as error:
-            parser.error(f"this machine allows no network namespaces: {error}")
+            words = f"this machine allows no network namespaces: {error}"
+            if options.network != BEST:
+                parser.error(words)
+            print(f"{words}; with proxies", flush=True)
+            network = Proxies
     seed = secrets.randbelow(1 << 32) if options.seed is None else options.seed
     directory = Path(tempfile.mkdtemp(prefix="rounds-"))
     programs = Programs(directory, only_python=options.only_python)
-    code = run(options.rounds, seed, directory, programs, network=NETWORKS[options.network])
+    code = run(options.rounds, seed, directory, programs, network=network)
     if not code:
         shutil.rmtree(directory)
     return code

@@ -8,6 +8,7 @@ and whoever connects waits for its time-out.
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 import os
 import subprocess
@@ -33,6 +34,9 @@ class NamespacesUnavailable(Exception):
     """This machine allows no network namespaces; the message says what stands in the way."""
 
 
+_batches = itertools.count()
+
+
 class Namespaces(Network):
     """The clients are at the machine itself. `owner` is the process id that the names contain."""
 
@@ -43,7 +47,9 @@ class Namespaces(Network):
         self._owner = os.getpid() if owner is None else owner
         self.router = self.namespace("router")
         self._link = f"rounds{self._owner}"
-        self._block = free_block(self._owner, _run("ip", "-json", "-4", "route", "show", "table", "all"))
+        # Clients that an earlier batch has left do not reach this one.
+        first = self._owner + next(_batches)
+        self._block = free_block(first, _run("ip", "-json", "-4", "route", "show", "table", "all"))
         self._drops: Counter[tuple[str, str]] = Counter()
         # Troubles end in threads of their own.
         self._lock = threading.Lock()
@@ -156,14 +162,14 @@ class NodeInNamespace(PykafkadProcess):
         super()._spawn(["ip", "netns", "exec", self._namespace, *command], environment)
 
 
-def free_block(owner: int, routes: str) -> ipaddress.IPv4Network:
-    """The 256 addresses of a run: those that belong to its process id, or the next that no route of `routes` (what
+def free_block(number: int, routes: str) -> ipaddress.IPv4Network:
+    """The 256 addresses of a batch: those that belong to its number, or the next that no route of `routes` (what
     `ip -json route` prints) leads to."""
     known = [each["dst"] for each in json.loads(routes) if each["dst"] != "default"]
     # A route to more than the whole range is a part of the default one.
     taken = [each for each in map(ipaddress.IPv4Network, known) if each.prefixlen >= RANGE.prefixlen]
     for step in range(len(BLOCKS)):
-        block = BLOCKS[(owner + step) % len(BLOCKS)]
+        block = BLOCKS[(number + step) % len(BLOCKS)]
         if not any(block.overlaps(each) for each in taken):
             return block
     raise NamespacesUnavailable(f"all {len(BLOCKS)} blocks of {RANGE} have routes already")

@@ -29,6 +29,7 @@ PARTS = {
         "planted",
         "seeds",
         "rounds",
+        "cuts",
         "compat",
         "spark",
     ],
