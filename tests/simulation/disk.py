@@ -117,6 +117,11 @@ class MemoryDisk(Disk):
         """No further failures."""
         self._failures.clear()
 
+    @property
+    def is_to_fail(self):
+        """Whether a failure is still to come."""
+        return bool(self._failures)
+
     def _call(self, operation, path, data=None):
         assert operation != "sync" or not self.refuses_syncs, f"the loop waits for a sync of {path}"
         self.calls[operation] = self.calls.get(operation, 0) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 def wipe(world):
     """A machine stops, and its disk is replaced by an empty one. Nothing acknowledged may be lost with it: what the
@@ -43,7 +45,7 @@ class Rolling:
                 world.happened["rolling"] += 1
                 return
             node = self._left[-1]
-            if node.is_running and not node.is_paused and not world.controller.is_busy:
+            if world.may_stop(node):
                 self._restarted = self._left.pop()
                 node.stop()
                 world.later_start(node, world.chance.random())
@@ -54,4 +56,30 @@ def rolling(world):
     """Begin one; it has happened when it ends."""
     if not world.is_rolling:
         Rolling(world)
+    return False
+
+
+def disk_fails(world):
+    """A write or a sync of a machine fails once. Its log is out of service from then on, and the others go on; a while
+    later the process is killed, and starts on a disk that works and has what was written."""
+    node = world.any_running()
+    if node is None or node in world.failing:
+        return False
+    chance, disk, incarnation = world.chance, node.disk, node.incarnation
+    error = chance.choice([errno.EIO, errno.ENOSPC])
+    disk.fail(chance.choice(["write", "sync"]), at=chance.randint(1, 5), part=chance.randrange(200), error=error)
+    world.failing.add(node)
+
+    def replace():
+        if not node.is_running or node.incarnation != incarnation:
+            world.failing.discard(node)
+        elif world.may_stop_uncleanly(node):
+            world.happened["disk fails"] += not disk.is_to_fail
+            world.failing.discard(node)
+            node.kill()
+            world.later_start(node, world.chance.random())
+        else:
+            world.cluster.network.at(world.now + 0.5, replace)
+
+    world.cluster.network.at(world.now + 4.0 * chance.random(), replace)
     return False

@@ -26,7 +26,7 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish", "wipe", "rolling")
+RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails")
 """Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
 to the end."""
 FAULTS = SWARM + RARE
@@ -64,6 +64,8 @@ class FaultyWorld(World):
         self.checkers = Checkers(self, self.losses, self._lost)
         self.metadata = MetadataCheckers(self, self.losses, self.checkers)
         self.may_lose_power = True
+        self.failing = set()
+        """Machines whose disk fails: they do not stop cleanly."""
         self.is_healing = False
         self.problem = None
         small = {"internal_segment_bytes": 2000} if chance.random() < 0.5 else {}
@@ -197,9 +199,14 @@ class FaultyWorld(World):
         self.later_start(node, self.chance.choice([0.1, 1.0, 5.0]) * self.chance.random())
         return True
 
+    def may_stop(self, node):
+        """Whether a broker can be stopped cleanly now."""
+        is_there = node.is_running and not node.is_paused
+        return is_there and node not in self.failing and not self.controller.is_busy
+
     def stop(self):
         node = self.any_running()
-        if node is None or self.controller.is_busy:
+        if node is None or not self.may_stop(node):
             return False
         node.stop()
         self.later_start(node, self.chance.random() * 4.0)
@@ -401,6 +408,7 @@ _FAULTS = {
     "vanish": FaultyWorld.vanish,
     "wipe": machine_faults.wipe,
     "rolling": machine_faults.rolling,
+    "disk fails": machine_faults.disk_fails,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }

@@ -160,6 +160,7 @@ class BrokerNode:
         """Begin a life on what the disk holds."""
         world = self.world
         self.incarnation += 1
+        self.disk.heal()
         host = Host(world.cluster.network, self.name)
         runtime = self.runtime = Runtime(
             clock=self.clock,
