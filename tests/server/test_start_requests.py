@@ -32,7 +32,7 @@ def child(node_id: int, report: str = "", status: str | None = None, exit_code: 
     made.__dict__.update(
         node_id=node_id, role="broker", report=report, status=status, exit_code=exit_code, addresses=[],
         is_end_told=False, process=SimpleNamespace(pid=node_id, stdin=SimpleNamespace(close=int),
-        stdout=SimpleNamespace(close=int)),
+        stdout=SimpleNamespace(close=int)), watcher=SimpleNamespace(join=lambda seconds: None),
     )  # fmt: skip
     return made
 
@@ -221,6 +221,7 @@ def test_a_stop_before_any_report(nodes: ChildNodes) -> None:
 def test_a_child_that_reports_something_else(nodes: ChildNodes, report: str, problem: str) -> None:
     """Is an error that names it."""
     failed = child(1, report, "exit status 1", 1)
+    nodes.children.append(failed)
     nodes._events.put(("report", failed))
     nodes._events.put(("end", failed))
     with pytest.raises(StartFailure, match=f"^broker 1: {problem}$"):
