@@ -61,9 +61,11 @@ PLANTS = (
     Plant(
         "a partition adopts the state that it began to wait with",
         "server/partitions.py",
-        "self._adopt(log, image.topics[topic].partitions[index])",
-        "if log.replica.leader_epoch + 1 == image.topics[topic].partitions[index].leader_epoch:\n"
-        "    self._adopt(log, image.topics[topic].partitions[index])",
+        "self._take(image, topic, index, image.topics[topic].partitions[index])\nlog = self._by_name[topic, index]",
+        "state = image.topics[topic].partitions[index]\n"
+        "if self._by_name[topic, index].replica.leader_epoch + 1 == state.leader_epoch:\n"
+        "    self._take(image, topic, index, state)\n"
+        "log = self._by_name[topic, index]",
         ROLES,
     ),
     Plant(
