@@ -123,7 +123,7 @@ class SimulatedSocket(Descriptor):
         found = READ if self.inbox or self.has_ended else 0
         if self.has_ended:
             found |= PEER_ENDED
-        if self.peer.is_closed or self.room() > 0:
+        if (self.peer.is_closed and not self.lost) or self.room() > 0:
             found |= WRITE
         return found
 

@@ -14,7 +14,8 @@ from pykafkad.server.peer_types import Failure
 from pykafkad.wire import messages
 from tests.simulation.cluster import Cluster
 from tests.simulation.echo import PORT, EchoNode
-from tests.simulation.network import Link
+from tests.simulation.network import Link, SimulatedSocket
+from tests.simulation.poller import WRITE
 
 HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 ASKS = 40
@@ -136,3 +137,18 @@ def test_the_same_seed_gives_the_same_world_and_another_one_another():
     assert len(digests) == 1
     assert echo_world(4)[0].digest not in digests
     assert len(digests.pop()) == len(hashlib.sha256().hexdigest())
+
+
+def test_what_a_machine_that_vanished_did_not_read_leaves_no_room():
+    """A poller that told of room, and a send that found none, would keep a loop busy for ever."""
+    network = Cluster(1, HOSTS).network
+    network.set_usual_link(Link(window_bytes=10))
+    one, other = (SimulatedSocket(network, host, (host, PORT)) for host in HOSTS[:2])
+    one.peer, other.peer = other, one
+    one.is_connected = other.is_connected = True
+    assert one.send(b"x" * 20) == 10 and not one.events() & WRITE
+    network.descriptors = {1: one, 2: other}
+    network.vanish(HOSTS[1])
+    assert other.is_closed and not one.events() & WRITE
+    with pytest.raises(BlockingIOError):
+        one.send(b"x")
