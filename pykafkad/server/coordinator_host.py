@@ -101,6 +101,10 @@ class ShardRunner(MachineRunner):
         if self.has_resigned:
             return
         self.is_loading = False
+        log = self.log
+        if log.high_watermark < log.end_offset:
+            # What the leader before this one did not commit may still be lost, so answers wait for it, too.
+            self._broker.commits.after(log, log.end_offset, self._committed)
         self.step(events.Loaded(self._broker.image))
         if self._deleted_topics:
             self.step(events.TopicsDeleted(list(self._deleted_topics)))
