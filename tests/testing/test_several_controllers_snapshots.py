@@ -9,6 +9,7 @@ import pytest
 from pykafkad.log import snapshot_store
 from pykafkad.server import binding, data_snapshots, quorum_snapshots
 from pykafkad.testing import Broker, Refused, wire_client
+from pykafkad.testing.waits import until
 from pykafkad.testing.wire_client import WireClient
 from pykafkad.wire import messages
 
@@ -163,8 +164,15 @@ def test_with_a_broker_of_another_process_there_is_none(broker, monkeypatch):
         with pytest.raises(Refused, match="all nodes of the cluster in this process, and broker 7 is elsewhere"):
             call(name)
     client.ask("UnregisterBroker", broker_id=7)
-    broker.rewind("first")
     client.close()
+    # The broker that is asked hears of it a moment later.
+    until(
+        lambda: {7} & {id_ for each in process_of(broker).brokers for id_ in each.image.brokers},
+        lambda seen: not seen,
+        "broker 7 is gone everywhere",
+        10,
+    )
+    broker.rewind("first")
 
 
 def test_whoever_takes_part_is_seen():
