@@ -12,7 +12,6 @@ from pykafkad.errors import KafkaError, StartFailure, StorageFailure
 from pykafkad.log import snapshot_store
 from pykafkad.server import data_snapshots
 from pykafkad.server.asked_snapshots import SNAPSHOT
-from pykafkad.server.data_snapshots import MAX_SNAPSHOTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,14 +100,8 @@ class ChildSnapshots:
                 raise KafkaError(errors.INVALID_CONFIG, snapshot_store.unknown(name, known))
             for path in self._paths:
                 data_snapshots.check_directory(self._disk, path, name)
-        elif name in known:
-            raise KafkaError(
-                errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name"
-            )
-        elif len(known) >= MAX_SNAPSHOTS:
-            raise KafkaError(
-                errors.INVALID_CONFIG, f"there are {len(known)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
-            )
+        else:
+            data_snapshots.check_new(name, known)
 
     def _create(self, name: str, killed: list[ChildNode]) -> None:
         if killed:

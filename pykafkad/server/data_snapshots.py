@@ -23,6 +23,7 @@ from pykafkad.server.transport import PlainTransport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from pykafkad.disk import Disk
@@ -116,15 +117,7 @@ class DataSnapshots:
         problem = snapshot_store.name_problem(name)
         if problem is not None:
             raise KafkaError(errors.INVALID_CONFIG, problem)
-        taken = self.names()
-        if name in taken:
-            raise KafkaError(
-                errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name"
-            )
-        if len(taken) >= MAX_SNAPSHOTS:
-            raise KafkaError(
-                errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
-            )
+        check_new(name, self.names())
         broker = self._broker
         self._write_all()
         self._name, self._token, self._began = name, None, broker.runtime.clock.now()
@@ -420,6 +413,16 @@ class DataSnapshots:
         known = self.names()
         if name not in known:
             raise KafkaError(errors.INVALID_CONFIG, snapshot_store.unknown(name, known))
+
+
+def check_new(name: str, taken: Sequence[str]) -> None:
+    """Raises KafkaError if there is no room for one more snapshot beside those of the names `taken`, or it is one."""
+    if name in taken:
+        raise KafkaError(errors.INVALID_CONFIG, f"there is a snapshot {name} already; delete it, or take another name")
+    if len(taken) >= MAX_SNAPSHOTS:
+        raise KafkaError(
+            errors.INVALID_CONFIG, f"there are {len(taken)} snapshots, and {MAX_SNAPSHOTS} are allowed; delete some"
+        )
 
 
 def check_directory(disk: Disk, path: str, name: str) -> None:

@@ -167,8 +167,8 @@ def test_with_a_broker_of_another_process_there_is_none(broker, monkeypatch):
     client.close()
     # The broker that is asked hears of it a moment later.
     until(
-        lambda: {7} & {id_ for each in process_of(broker).brokers for id_ in each.image.brokers},
-        lambda seen: not seen,
+        lambda: [each for each in process_of(broker).brokers if 7 in each.image.brokers],
+        lambda who_has_it: not who_has_it,
         "broker 7 is gone everywhere",
         10,
     )
