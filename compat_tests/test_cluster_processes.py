@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
-from compat_tests.brokers.pykafkad_process import REPOSITORY
+from compat_tests.brokers.served_brokers import ServedBrokers
 
 DEADLINE_SECONDS = 90.0
 PARTITIONS = 6
@@ -32,31 +30,12 @@ def wait_until(what: str, holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-class Cluster:
-    """Three brokers and three controllers."""
+class Cluster(ServedBrokers):
+    """Three brokers and three controllers, each a process."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._log = directory / "log"
-        self.bootstrap = ""
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self) -> None:
-        """With the data of before."""
-        words = [sys.executable, "-m", "pykafkad", "serve", "--brokers", "3", "--controllers", "3", "--processes"]
-        words += ["--listen", "localhost:0", "--data", str(self._directory / "data"), "--topic", f"t:{PARTITIONS}"]
-        for each in REPLICATED:
-            words += ["--set", each]
-        with open(self._log, "w") as errors:
-            environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("pykafkad ready on "), self.log()
-        self.bootstrap = line.split()[-1]
-
-    def log(self) -> str:
-        return self._log.read_text()
+        kind = "--controllers", "3", "--processes"
+        super().__init__(directory, *kind, topic=f"t:{PARTITIONS}", settings=REPLICATED)
 
     def kill(self, node_id: int) -> None:
         """End one process without a word."""
@@ -69,22 +48,13 @@ class Cluster:
         """All that have been active, the last is the newest."""
         return [int(node_id) for node_id in re.findall(r"metadata active-controller node=(\d+)", self.log())]
 
-    def stop(self) -> int:
-        """A clean stop: the exit code."""
-        assert self.process is not None
-        self.process.terminate()
-        return self.process.wait(DEADLINE_SECONDS)
-
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     found = Cluster(tmp_path)
     found.start()
     yield found
-    assert found.process is not None
-    found.process.kill()
-    found.process.communicate()
-    assert "unexpected-error" not in found.log()
+    found.close()
 
 
 class Writer:

@@ -4,17 +4,14 @@ quorum is described, and what is on the disks is read when all have stopped."""
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
-from compat_tests.brokers.pykafkad_process import REPOSITORY
+from compat_tests.brokers.served_brokers import ServedBrokers
 from compat_tests.java_tools import JavaTools
 from compat_tests.quorum.nodes import tool, until
 from compat_tests.tools.runner import ToolRunner
@@ -31,44 +28,15 @@ KINDS = {
 }
 
 
-class Served:
-    """A running `serve --brokers 3`, with its addresses and data."""
-
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.data = directory / "data"
-        self._log = directory / "log"
-        words = [sys.executable, "-m", "pykafkad", "serve", "--brokers", "3", "--listen", "localhost:0", *options]
-        words += ["--data", str(self.data), "--topic", f"{TOPIC}:{PARTITIONS}"]
-        for each in SETTINGS:
-            words += ["--set", each]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        with self._log.open("w") as errors:
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("pykafkad ready on "), self.log()
-        self.bootstrap = line.split()[-1]
-
-    def log(self) -> str:
-        """What all of them wrote to standard error."""
-        return self._log.read_text()
-
-    def stop(self) -> int:
-        """A clean stop; the exit code."""
-        self.process.terminate()
-        return self.process.wait(60)
-
-
 @pytest.fixture(params=KINDS)
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServedBrokers]:
     """A cluster of each kind; the two between the smallest and the largest are left out without `--whole-suites`."""
     if len(KINDS[request.param]) in (1, 2):
         request.getfixturevalue("whole_suites")
-    found = Served(tmp_path, *KINDS[request.param])
+    found = ServedBrokers(tmp_path, *KINDS[request.param], topic=f"{TOPIC}:{PARTITIONS}", settings=SETTINGS)
+    found.start()
     yield found
-    found.process.kill()
-    found.process.communicate()
-    assert "unexpected-error" not in found.log()
+    found.close()
 
 
 def write(bootstrap: str) -> None:
@@ -82,7 +50,7 @@ def write(bootstrap: str) -> None:
     assert producer.flush(60) == 0 and failures == [None] * RECORDS
 
 
-def test_the_tools(served: Served, runner: ToolRunner, kafka_jars: Path, tmp_path: Path) -> None:
+def test_the_tools(served: ServedBrokers, runner: ToolRunner, kafka_jars: Path, tmp_path: Path) -> None:
     """Every replica and every metadata log has the same, also in the eyes of Kafka's tools."""
     tools = JavaTools(kafka_jars, served.bootstrap, tmp_path / "log4j2.properties")
 
