@@ -48,6 +48,7 @@ def options(data: Path) -> list[str]:
     return [*words, "--set", "default.replication.factor=3"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_one_process", [True, False], ids=["one-process", "processes"])
 def test_all_nodes_go_back(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """On the same ports; `fsck` finds nothing in the directories that they leave."""
@@ -67,6 +68,7 @@ def test_all_nodes_go_back(started: Any, tmp_path: Path, is_one_process: bool) -
     assert read(again.addresses()[0]) == ["a", "c"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_one_process", [True, False], ids=["one-process", "processes"])
 def test_a_way_back_that_was_interrupted_is_finished(started: Any, tmp_path: Path, is_one_process: bool) -> None:
     """The process was killed when some directories had gone back: the next start brings the others there, too."""

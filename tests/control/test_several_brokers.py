@@ -284,7 +284,10 @@ def test_served_brokers_have_it_too(tmp_path, options):
     assert [each["client_id"] for each in traced] == ([] if "--user" in options else ["someone"] * 3)
 
 
-@pytest.mark.parametrize("options", [(), ("--controllers", "3")], ids=["one-controller", "three"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param((), id="one-controller"), pytest.param(("--controllers", "3"), id="three", marks=pytest.mark.long)],
+)
 def test_served_brokers_go_back_to_a_snapshot(options):
     """All of them; calls find those that serve next."""
     with Served("--topic", "orders:6", "--set", "default.replication.factor=3", *options) as served:
