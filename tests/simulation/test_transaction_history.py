@@ -186,6 +186,13 @@ def test_what_the_coordinator_has_lost_is_not_held_against_its_clients(run):
     assert run.found() == []
 
 
+def test_a_coordinator_that_has_lost_a_transaction_does_not_end_it(run):
+    del run.logs[A][3]
+    run.finds("follows Batch(offset=0")
+    run.history.forgotten.add("t1")
+    assert run.found() == []
+
+
 def test_what_the_group_has_lost_is_not_held_against_it(run):
     run.history.without_offsets.add("t1")
     run.offsets["t1"] = -1

@@ -80,7 +80,7 @@ def anomalies(history, logs, views, polls, offsets):
         for place, values in transaction.writes.items():
             sent.update({(place, value): transaction for value in values})
     for place in sorted(set(logs) - history.spoiled):
-        found += log_anomalies(place, logs[place])
+        found += log_anomalies(place, logs[place], _forgotten_producers(history, place, logs[place], sent))
         found += _unknown_values(place, logs[place], sent)
     views = {place: view for place, view in views.items() if place not in history.spoiled}
     visible = {place: {value for _, value in view} for place, view in views.items()}
@@ -96,8 +96,22 @@ def anomalies(history, logs, views, polls, offsets):
     return found
 
 
-def log_anomalies(place, batches):
-    """What is wrong with one partition's log: sequences, epochs, markers, values that are there twice."""
+def _forgotten_producers(history, place, batches, sent):
+    """The producer ids of transactional ids whose coordinator has lost committed records."""
+    return {
+        batch.producer_id
+        for batch in batches
+        if batch.kind == TRANSACTIONAL
+        for value in batch.values
+        if (place, value) in sent and sent[place, value].transactional_id in history.forgotten
+    }
+
+
+def log_anomalies(place, batches, forgotten=()):
+    """What is wrong with one partition's log: sequences, epochs, markers, values that are there twice.
+
+    A coordinator that has lost a transaction writes no marker for it and begins the next one. That is allowed for the
+    producer ids in `forgotten`."""
     found, values = [], set()
     sequences, epochs, begun = {}, {}, {}
     for batch in batches:
@@ -121,7 +135,7 @@ def log_anomalies(place, batches):
         sequences[producer_id, batch.epoch] = batch.sequence + len(batch.values)
         if batch.kind == TRANSACTIONAL:
             first = begun.setdefault(producer_id, batch)
-            if first.epoch != batch.epoch:
+            if first.epoch != batch.epoch and producer_id not in forgotten:
                 found.append(f"{place}: {batch} follows {first}, whose transaction has not ended")
         elif producer_id in begun:
             found.append(f"{place}: {batch} is in the transaction of {begun[producer_id]}")
