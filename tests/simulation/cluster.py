@@ -138,9 +138,13 @@ class Cluster:
                 with_news.discard(poller)
         return found
 
+    def _wanted_at(self, name):
+        """When a runtime wants its next turn, in seconds of the cluster's clock; None: never."""
+        return self.runtimes[name].next_turn_at()
+
     def _ask_time(self, name, now):
         """Ask a runtime when it wants its next turn."""
-        at = self.times[name] = self.runtimes[name].next_turn_at()
+        at = self.times[name] = self._wanted_at(name)
         self._due.discard(name)
         if at is None:
             return

@@ -59,6 +59,15 @@ def rolling(world):
     return False
 
 
+def drift(world):
+    """The clock of a machine runs faster or slower than those of the others from now on, or as fast again."""
+    clock = world.chance.choice([world.controller_clock, *(each.clock for each in world.nodes.values())])
+    clock.set_rate(world.chance.choice([0.5, 0.8, 1.0, 1.3, 2.0]))
+    # The machine wants its turns at other times now.
+    world.cluster.times.clear()
+    return True
+
+
 def disk_fails(world):
     """A write or a sync of a machine fails once. Its log is out of service from then on, and the others go on; a while
     later the process is killed, and starts on a disk that works and has what was written."""

@@ -26,13 +26,15 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails")
+RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails", "drift")
 """Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
 to the end."""
 FAULTS = SWARM + RARE
 TRANSACTIONS = "transactions"
 """Not a fault: clients with transactions, which `without` can leave out, too."""
 RARE_SHARE = 0.15
+CALM_SHARE = 0.03
+"""So many seeds have no faults: then nobody may leave an ISR, and nobody is elected."""
 LARGER_SHARE = 0.08
 """So many seeds have seven brokers, and as many have five."""
 
@@ -58,7 +60,8 @@ class FaultyWorld(World):
         super().__init__(seed, brokers=brokers, **changes)
         chance = self.chance
         drawn = chance.sample(SWARM, chance.randint(2, 6)) + [each for each in RARE if rare.random() < RARE_SHARE]
-        self.faults = [each for each in drawn if each not in without]
+        self.is_calm = random.Random(f"calm {seed}").random() < CALM_SHARE
+        self.faults = [] if self.is_calm else [each for each in drawn if each not in without]
         self.happened = dict.fromkeys(FAULTS, 0)
         self.losses = Losses(self)
         self.checkers = Checkers(self, self.losses, self._lost)
@@ -107,6 +110,8 @@ class FaultyWorld(World):
             raise Violation(self.problem)
         self.checkers.check_acknowledged(self.producers)
         self.checkers.check_epochs()
+        if self.is_calm:
+            self._check_nothing_happened()
         if self.transactions is not None:
             self.transactions.check()
         if self.unexpected_errors():
@@ -122,6 +127,13 @@ class FaultyWorld(World):
         self.run(20.0, holds=is_done)
         if not is_done():
             raise Violation("nothing is acknowledged")
+
+    def _check_nothing_happened(self):
+        """Every partition is as it was created."""
+        for topic in self.image.topics.values():
+            for state in topic.partitions:
+                if (state.leader_epoch, state.partition_epoch) != (0, 0):
+                    raise Violation(f"{topic.name}-{state.index} has changed, although nothing fails: {state}")
 
     def fail(self, text):
         """Something does not hold; the run ends with its next look."""
@@ -335,6 +347,9 @@ class FaultyWorld(World):
         network = self.cluster.network
         for clock in (self.controller_clock, *(each.clock for each in self.nodes.values())):
             clock.off_ms = 0
+            clock.set_rate(1.0)
+        # Each wants its turns at other times now.
+        self.cluster.times.clear()
         names = [each.name for each in self.nodes.values()]
         for one in names:
             for other in names:
@@ -409,6 +424,7 @@ _FAULTS = {
     "wipe": machine_faults.wipe,
     "rolling": machine_faults.rolling,
     "disk fails": machine_faults.disk_fails,
+    "drift": machine_faults.drift,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }

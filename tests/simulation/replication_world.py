@@ -32,6 +32,8 @@ CONTROLLER = "controller"
 PORT = 9092
 SESSION_SECONDS = 3.0
 HEARTBEAT_SECONDS = 0.5
+ROUNDING_SECONDS = 1e-6
+"""More than what is lost when a time of one clock becomes one of another."""
 SETTINGS = {
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.wait.max.ms": "200",
@@ -127,19 +129,33 @@ class ControllerLink:
 
 
 class MachineClock(Clock):
-    """A machine's clock, which is off by `off_ms` in what it says of the time of day."""
+    """A machine's clock. It is off by `off_ms` in what it says of the time of day, and runs at a rate of its own."""
 
-    __slots__ = ("_clock", "off_ms")
+    __slots__ = ("_clock", "_own", "_rate", "_since", "off_ms")
 
     def __init__(self, clock):
         self._clock = clock
         self.off_ms = 0
+        self._rate = 1.0
+        self._since = self._own = 0.0
+
+    def set_rate(self, rate):
+        """Run so many times as fast as the cluster's clock from now on."""
+        self._own, self._since = self.now(), self._clock.now()
+        self._rate = rate
 
     def now(self):
-        return self._clock.now()
+        return self._own + (self._clock.now() - self._since) * self._rate
 
     def now_ms(self):
-        return self._clock.now_ms() + self.off_ms
+        return self._clock.now_ms() + self.off_ms + int((self.now() - self._clock.now()) * 1000)
+
+    def in_cluster_seconds(self, at):
+        """The time of the cluster's clock at which this one says `at`, or a moment later."""
+        if self._since == 0.0 and self._rate == 1.0:
+            # Its rate was never set: nothing is lost.
+            return at
+        return self._since + (at - self._own) / self._rate + ROUNDING_SECONDS
 
 
 class BrokerNode:
@@ -233,6 +249,12 @@ class BrokerNode:
 
 class ReplicationCluster(Cluster):
     """A cluster whose machines come and go."""
+
+    def _wanted_at(self, name):
+        runtime = self.runtimes[name]
+        at = runtime.next_turn_at()
+        is_own = at is not None and isinstance(runtime.clock, MachineClock)
+        return runtime.clock.in_cluster_seconds(at) if is_own else at
 
     def adopt(self, name, runtime, host):
         self.network.away.discard(name)
