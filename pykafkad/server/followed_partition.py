@@ -29,6 +29,12 @@ class Followed:
         self.offsets: dict[int, int] = {}
         """What the leader has said of the ends of its log."""
 
+    @property
+    def is_to_load(self) -> bool:
+        """Whether the next question opens the log."""
+        log = self.log
+        return not log.is_loaded and log.offline is None and not log.closed
+
     def is_as_sent(self, now: float) -> bool:
         """Whether there is nothing else to ask than what the session has. It says no where that is not plain."""
         sent, log, follower = self.sent, self.log, self.follower

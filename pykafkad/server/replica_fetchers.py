@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pykafkad.server.broker import Broker
 
     Key = tuple[bytes, int]
+    Asked = dict[Key, tuple[Followed, Question]]
     Row = messages.FetchResponse.PartitionData
 
 _EARLIEST, _LATEST = -2, -1
@@ -150,9 +151,9 @@ class LeaderFetcher:
         if peer is None:
             return
         now = self._broker.runtime.now
-        asked: dict[Key, tuple[Followed, Question]] = {}
+        asked: Asked = {}
         later: float | None = None
-        quiet_count = 0
+        quiet_count, is_partial = 0, False
         self._round += 1
         throttles = self._broker.replication.throttles
         session = self._session_number if self._session_epoch else None
@@ -169,6 +170,9 @@ class LeaderFetcher:
                 if due < _NEVER:
                     later = due if later is None else min(later, due)
                 continue
+            if followed.is_to_load and (is_partial or not self._broker.runtime.may_load()):
+                is_partial, later = True, now
+                continue
             question = self._question(followed)
             if question is not None:
                 asked[key_of(followed.log)] = followed, question
@@ -176,7 +180,7 @@ class LeaderFetcher:
             if later is not None:
                 self._plan(later)
             return
-        request = self._request(asked, quiet_count)
+        request = self._request(asked, quiet_count, is_partial)
         self._in_flight = True
         peer.send(request, partial(self._answered, peer, asked))
 
@@ -197,8 +201,9 @@ class LeaderFetcher:
             followed.paused_until = self._pause_until()
             return None
 
-    def _request(self, asked: dict[Key, tuple[Followed, Question]], quiet_count: int) -> messages.FetchRequest:
-        """A Fetch with what the leader's session does not know; it has `quiet_count` partitions besides."""
+    def _request(self, asked: Asked, quiet_count: int, is_partial: bool) -> messages.FetchRequest:
+        """A Fetch with what the leader's session does not know; it has `quiet_count` partitions besides. If it
+        `is_partial`, others are to be asked for soon."""
         settings, broker = self._broker.settings, self._broker
         row = messages.FetchRequest
         is_new = not self._session_epoch
@@ -235,7 +240,7 @@ class LeaderFetcher:
             replica_state=row.ReplicaState(
                 replica_id=broker.node_id, replica_epoch=-1 if registered is None else registered.epoch
             ),
-            max_wait_ms=_SOON_MS if broker.partitions.roles else settings.replica_fetch_wait_max_ms,
+            max_wait_ms=_SOON_MS if is_partial or broker.partitions.roles else settings.replica_fetch_wait_max_ms,
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
             isolation_level=0,
@@ -247,7 +252,7 @@ class LeaderFetcher:
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
-    def _answered(self, peer: Peer, asked: dict[Key, tuple[Followed, Question]], answer: object) -> None:
+    def _answered(self, peer: Peer, asked: Asked, answer: object) -> None:
         if peer is not self._peer:
             # The leader's address is another one by now, or nothing of it is followed any more.
             self._in_flight = False

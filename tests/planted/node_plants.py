@@ -24,6 +24,20 @@ STOP = ("tests/server/test_start_and_stop.py",)
 PLANTS = (
     # Partitions and topics.
     Plant(
+        "followers open all their logs in one turn",
+        "server/runtime.py",
+        "return self._loads <= LOADS_PER_TURN",
+        "return True",
+        ROLES,
+    ),
+    Plant(
+        "logs out of service take a share of those that are opened in a turn",
+        "server/followed_partition.py",
+        "return not log.is_loaded and log.offline is None and not log.closed",
+        "return not log.is_loaded",
+        ROLES,
+    ),
+    Plant(
         "an answer leaves while one of its partitions has no log",
         "server/pending_partitions.py",
         "while answers and answers[0][0] <= self.added - len(order):",

@@ -7,7 +7,7 @@ from pykafkad import errors
 from pykafkad.handlers import fetch_follower
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.replica import LEADER
-from pykafkad.server import pending_partitions
+from pykafkad.server import pending_partitions, runtime
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.pending_partitions import PendingPartitions
 from pykafkad.server.purgatory import Purgatory
@@ -18,6 +18,7 @@ from tests.simulation.brokers_world import BrokersWorld
 
 COUNT = 60
 AT_ONCE, PER_TURN, PER_FETCH = 4, 3, 2
+LOADS = 5
 
 
 @pytest.fixture
@@ -40,10 +41,10 @@ def stopped(monkeypatch):
         yield patch
 
 
-def stop_steps(patch):
-    """Nothing of what waits is done by itself, and no follower asks for partitions."""
+def stop_steps(patch, *classes):
+    """Nothing of what waits is done by itself, and no follower asks for partitions; or one of these."""
     held = []
-    for each in (PendingPartitions, LeaderFetcher):
+    for each in classes or (PendingPartitions, LeaderFetcher):
         patch.setattr(each, "fired", lambda self, key: held.append((self, key)))
     return held
 
@@ -92,6 +93,42 @@ def test_no_turn_adopts_more_than_its_share(world, monkeypatch):
     assert sum(turns.values()) >= 2 * COUNT
     assert max(turns.values()) <= AT_ONCE + PER_TURN + 4 * PER_FETCH
     all_as_the_image_says(world, 2, 3)
+
+
+def test_no_turn_opens_more_logs_for_followers_than_its_share(world, monkeypatch):
+    """The share is that of all followers in the process; the others are asked for a moment later."""
+    monkeypatch.setattr(runtime, "LOADS_PER_TURN", LOADS)
+    question, turns = LeaderFetcher._question, {}
+
+    def counted(self, followed):
+        turn = world.runtime.turns
+        turns[turn] = turns.get(turn, 0) + followed.is_to_load
+        return question(self, followed)
+
+    monkeypatch.setattr(LeaderFetcher, "_question", counted)
+    began = world.clock.now()
+    world.create_topic("more", COUNT, 3)
+    world.until(lambda: all(log.is_loaded for each in (1, 2, 3) for log in world.broker(each).partitions))
+    assert max(turns.values()) == LOADS and sum(turns.values()) > COUNT
+    assert world.clock.now() - began < 2.0
+
+
+def test_logs_that_are_out_of_service_take_nobodys_share(world, stopped, monkeypatch):
+    """Neither do they make a fetcher ask for more again and again."""
+    monkeypatch.setattr(runtime, "LOADS_PER_TURN", LOADS)
+    held = stop_steps(stopped, LeaderFetcher)
+    world.create_topic("more", COUNT, 3)
+    followed = [log for log in world.broker(2).partitions if log in world.broker(2).partitions.not_led_here]
+    unopened = [log for log in followed if log.topic == "more" and not log.is_loaded]
+    out_of_service, served = unopened[: 3 * LOADS], unopened[3 * LOADS :]
+    assert len(served) > LOADS
+    for log in out_of_service:
+        log.offline = OSError("broken")
+    go_on(stopped, held)
+    world.until(lambda: all(log.is_loaded for log in served))
+    turns = world.runtime.turns
+    world.advance(1.0)
+    assert world.runtime.turns - turns < 200
 
 
 def test_a_few_are_adopted_with_the_change(world):
