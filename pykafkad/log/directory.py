@@ -220,7 +220,7 @@ class LogDirectory:
             # A log without a segment has nothing to recover.
             if log.count_segment_files():
                 log.load()
-                self.offsets.note((log.topic, log.partition), log)
+                self.offsets.recovered((log.topic, log.partition), log)
                 log.unload()
         except StorageFailure as failure:
             # Requests for this partition get an error; the other partitions are served.

@@ -30,6 +30,7 @@ class OffsetCheckpoints:
     the writes at once: a `CheckpointJob` that was begun before one is out of date."""
 
     __slots__ = (
+        "_are_too_high",
         "_last_fresh",
         "_written",
         "departed",
@@ -49,6 +50,7 @@ class OffsetCheckpoints:
         self.log_starts = self._read(checkpoints.LOG_START_FILE)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK_FILE)
         self._written: dict[str, bytes] = {}
+        self._are_too_high = False
         self.departed: set[tuple[str, int]] = set()
         self.fresh: dict[str, None] = {}
         self._last_fresh = 0
@@ -61,6 +63,21 @@ class OffsetCheckpoints:
         """(recovery point, log start offset, high watermark) of a partition; zeros when nothing is known."""
         return self.recovery_points.get(key, 0), self.log_starts.get(key, 0), self.high_watermarks.get(key, 0)
 
+    def recovered(self, key: tuple[str, int], log: PartitionLog) -> None:
+        """Take the offsets of a log after an unclean stop. It may end below what the files call its high watermark."""
+        self._are_too_high |= self.high_watermarks.get(key, 0) > log.end_offset
+        self.note(key, log)
+
+    def correct(self) -> None:
+        """Write the files anew if a log ends below the high watermark that they give it. Without that, records that are
+        appended from now on and never committed would be below it after the next kill. Raises `StorageFailure`."""
+        if self._are_too_high:
+            self.write(*self._all())
+            self._are_too_high = False
+
+    def _all(self) -> tuple[Offsets, Offsets, Offsets]:
+        return self.recovery_points, self.log_starts, self.high_watermarks
+
     def note(self, key: tuple[str, int], log: PartitionLog) -> None:
         """Take the offsets of a loaded log for the next write."""
         self.recovery_points[key] = log.recovery_point
@@ -70,7 +87,7 @@ class OffsetCheckpoints:
     def forget(self, key: tuple[str, int]) -> None:
         """The partition has left the directory."""
         self.departed.add(key)
-        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks):
+        for offsets in self._all():
             offsets.pop(key, None)
 
     def forget_all_but(self, present: Set[tuple[str, int]]) -> None:
@@ -87,11 +104,11 @@ class OffsetCheckpoints:
             self.fresh[self.write_fresh(key, log_start_offset)] = None
 
     def prepare_cut(self, log: PartitionLog, end_offset: int) -> str | None:
-        """A log is to be cut so that it ends there: the checkpoints, which may say that more is synced, do not count
-        from now on. That is so when `path` is synced. Then the log may be cut, and the name that is returned goes to
-        `cut_made`; None if the checkpoints say no more. Raises `StorageFailure`."""
+        """A log is to be cut so that it ends there: the checkpoints, which may say that more is synced or committed, do
+        not count from now on. That is so when `path` is synced. Then the log may be cut, and the name that is returned
+        goes to `cut_made`; None if the checkpoints say no more. Raises `StorageFailure`."""
         key = log.topic, log.partition
-        if max(self.recovery_points.get(key, 0), self.log_starts.get(key, 0)) <= end_offset:
+        if max(self.of(key)) <= end_offset:
             return None
         return self.write_fresh(key, min(log.log_start_offset, end_offset))
 
@@ -168,7 +185,7 @@ class CheckpointJob:
         """`keys` are the partitions that the files shall name."""
         self._owner = owner
         self._keys = list(keys)
-        self._offsets = tuple(dict(each) for each in (owner.recovery_points, owner.log_starts, owner.high_watermarks))
+        self._offsets = tuple(dict(each) for each in owner._all())
         self._departed = set(owner.departed)
         self._fresh = list(owner.fresh)
         self._writes = owner.writes

@@ -149,7 +149,16 @@ class Partitions:
         for kind, name in delta.configs:
             if kind == _TOPIC_CONFIG and name in image.topics:
                 self.reconfigure(image, name)
+        if loading:
+            self._correct_checkpoints()
         return gone
+
+    def _correct_checkpoints(self) -> None:
+        for directory in list(self.directories.every()):
+            try:
+                directory.offsets.correct()
+            except StorageFailure as failure:
+                self.directories.report(directory, failure)
 
     def not_led_among(self, places: Iterable[tuple[str, int]]) -> list[PartitionLog]:
         """The logs of these partitions, given by topic and index, that another broker leads, or nobody."""

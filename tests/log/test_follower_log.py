@@ -9,7 +9,7 @@ from pykafkad.errors import StorageFailure
 from pykafkad.log import follower_log
 from pykafkad.log.follower import Question, whole_batches
 from pykafkad.log.partition_log import COORDINATOR
-from tests.log.settings import NOW_MS, append, batch, content, open_directory, open_log
+from tests.log.settings import NOW_MS, TOPIC_ID, append, batch, content, open_directory, open_log, topic_settings
 from tests.simulation.crash_disk import CrashDisk
 from tests.simulation.disk import MemoryDisk
 
@@ -281,3 +281,54 @@ def test_a_shared_file_is_copied_before_the_cut():
     assert follower_log.truncate(log, 4, NOW_MS).end_offset == 4
     assert disk.calls.get("sync") is None and content(log) == before[:2]
     assert not [name for name in disk.listdir(log.directory) if name.endswith(".cleaned")]
+
+
+def uncommitted(log, source, offset):
+    """Two batches that the log gets, and that nobody knows to be committed."""
+    high_watermark = log.high_watermark
+    copy(source, log, offset=offset)
+    log.high_watermark = high_watermark
+
+
+def opened_again(disk):
+    """The directory after a kill, and its log."""
+    disk.kill()
+    directory = open_directory(disk=disk)
+    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    directory.offsets.correct()
+    return directory, log
+
+
+def test_what_is_appended_after_a_loss_of_power_is_not_committed_by_an_old_checkpoint():
+    """The high watermark was checkpointed, and what is below it was on no device."""
+    disk = CrashDisk()
+    source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
+    directory = open_directory(disk=disk)
+    log = following(directory)
+    log.flush()
+    copy(source, log)
+    directory.checkpoint()
+    disk.kill()
+    disk.lose_power(random.Random(3))
+    directory, log = opened_again(disk)
+    end = log.end_offset
+    assert end < source.end_offset, "all is left"
+    uncommitted(log, source, end)
+    _, log = opened_again(disk)
+    assert log.end_offset == source.end_offset and log.high_watermark == end
+
+
+def test_what_is_appended_after_a_cut_is_not_committed_by_an_old_checkpoint():
+    """A leader that was elected although others had more has a follower cut what it knew to be committed."""
+    disk = MemoryDisk()
+    source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
+    directory = open_directory(disk=disk)
+    log = following(directory)
+    copy(source, log)
+    directory.checkpoint()
+    assert log.recovery_point < 4 < log.high_watermark
+    directory.offsets.cut_made(directory.offsets.prepare_cut(log, 4))
+    follower_log.truncate(log, 4, NOW_MS)
+    uncommitted(log, source, 4)
+    _, log = opened_again(disk)
+    assert log.end_offset == source.end_offset and log.high_watermark <= 4
