@@ -13,6 +13,7 @@ import threading
 from queue import Empty, SimpleQueue
 
 from pykafkad import errors
+from pykafkad.clock import Clock
 from pykafkad.errors import ConfigError, StartFailure
 from pykafkad.server import node_process, run
 from pykafkad.server.wiring import BROKER
@@ -21,7 +22,7 @@ _SERVES = f"{run.READY} on "
 """How the report of a node begins that serves; the addresses follow."""
 
 STOP_SECONDS = 90.0
-"""So long a child may take to stop, longer than a controlled shutdown waits; then it is killed."""
+"""So long the children of a role may take to stop, longer than a controlled shutdown waits; then they are killed."""
 
 _STOPPED = "the nodes stop for another request; ask again when they serve"
 
@@ -157,6 +158,7 @@ class ChildNodes:
         self.stopping: str | None = None
         """The signal that came, if one did."""
         self._logs = logs
+        self._clock = Clock()
         self._events: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
     def stop(self, reason: str) -> None:
@@ -288,8 +290,9 @@ class ChildNodes:
                 # However it ends from now on, it was asked to.
                 child.is_end_told = True
                 child.ask_to_stop()
+            deadline = self._clock.now() + STOP_SECONDS
             for child in stopping:
-                if not child.closed.wait(STOP_SECONDS):
+                if not child.closed.wait(max(0.0, deadline - self._clock.now())):
                     self._logs.warning("server", "node-killed", node=child.node_id, seconds=STOP_SECONDS)
                     child.process.kill()
                     child.watcher.join()
