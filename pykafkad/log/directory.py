@@ -217,11 +217,12 @@ class LogDirectory:
 
     def _recover(self, log: PartitionLog) -> None:
         try:
-            # A log without a segment has nothing to recover.
             if log.count_segment_files():
                 log.load()
                 self.offsets.recovered((log.topic, log.partition), log)
                 log.unload()
+            else:
+                self.offsets.recovered((log.topic, log.partition), None)
         except StorageFailure as failure:
             # Requests for this partition get an error; the other partitions are served.
             log.offline = log.offline or failure.copy()

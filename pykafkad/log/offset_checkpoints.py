@@ -30,7 +30,7 @@ class OffsetCheckpoints:
     the writes at once: a `CheckpointJob` that was begun before one is out of date."""
 
     __slots__ = (
-        "_are_too_high",
+        "_exceed_logs",
         "_last_fresh",
         "_written",
         "departed",
@@ -50,7 +50,7 @@ class OffsetCheckpoints:
         self.log_starts = self._read(checkpoints.LOG_START_FILE)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK_FILE)
         self._written: dict[str, bytes] = {}
-        self._are_too_high = False
+        self._exceed_logs = False
         self.departed: set[tuple[str, int]] = set()
         self.fresh: dict[str, None] = {}
         self._last_fresh = 0
@@ -63,20 +63,27 @@ class OffsetCheckpoints:
         """(recovery point, log start offset, high watermark) of a partition; zeros when nothing is known."""
         return self.recovery_points.get(key, 0), self.log_starts.get(key, 0), self.high_watermarks.get(key, 0)
 
-    def recovered(self, key: tuple[str, int], log: PartitionLog) -> None:
-        """Take the offsets of a log after an unclean stop. It may end below what the files call its high watermark."""
-        self._are_too_high |= self.high_watermarks.get(key, 0) > log.end_offset
-        self.note(key, log)
+    def tables(self) -> tuple[Offsets, Offsets, Offsets]:
+        """Recovery points, log start offsets and high watermarks."""
+        return self.recovery_points, self.log_starts, self.high_watermarks
+
+    def recovered(self, key: tuple[str, int], log: PartitionLog | None) -> None:
+        """Take the offsets of a log that was loaded after an unclean stop; None: it has no segment, and begins anew at
+        its start. If it ends below the high watermark that the files give it, `correct` has to write them."""
+        start = self.log_starts.get(key, 0)
+        self._exceed_logs |= self.high_watermarks.get(key, 0) > (start if log is None else log.end_offset)
+        if log is not None:
+            self.note(key, log)
+        else:
+            self.recovery_points[key] = self.high_watermarks[key] = start
 
     def correct(self) -> None:
-        """Write the files anew if a log ends below the high watermark that they give it. Without that, records that are
-        appended from now on and never committed would be below it after the next kill. Raises `StorageFailure`."""
-        if self._are_too_high:
-            self.write(*self._all())
-            self._are_too_high = False
-
-    def _all(self) -> tuple[Offsets, Offsets, Offsets]:
-        return self.recovery_points, self.log_starts, self.high_watermarks
+        """Call this after the logs were recovered, and before anything is appended. It writes the files anew if one of
+        them gives a log a high watermark above its end: with the next kill, records would count as committed that were
+        appended since and never were. Raises `StorageFailure`."""
+        if self._exceed_logs:
+            self.write(*self.tables())
+            self._exceed_logs = False
 
     def note(self, key: tuple[str, int], log: PartitionLog) -> None:
         """Take the offsets of a loaded log for the next write."""
@@ -87,12 +94,12 @@ class OffsetCheckpoints:
     def forget(self, key: tuple[str, int]) -> None:
         """The partition has left the directory."""
         self.departed.add(key)
-        for offsets in self._all():
+        for offsets in self.tables():
             offsets.pop(key, None)
 
     def forget_all_but(self, present: Set[tuple[str, int]]) -> None:
         """Forget the partitions that are in the files and not in `present`."""
-        for key in [*self.recovery_points, *self.log_starts]:
+        for key in [*self.recovery_points, *self.log_starts, *self.high_watermarks]:
             if key not in present:
                 self.forget(key)
 
@@ -112,11 +119,12 @@ class OffsetCheckpoints:
             return None
         return self.write_fresh(key, min(log.log_start_offset, end_offset))
 
-    def cut_made(self, name: str | None) -> None:
-        """The log knows by itself how much of it is synced: the next checkpoints count again. Those that were begun
-        before do not know that."""
+    def cut_made(self, log: PartitionLog, name: str | None) -> None:
+        """The log is cut, and knows by itself how much of it is synced: the next checkpoints count again. Those that
+        were begun before do not know that, and what was noted for the next ones is replaced."""
         if name is not None:
             self.fresh[name] = None
+            self.note((log.topic, log.partition), log)
 
     def write_fresh(self, key: tuple[str, int], log_start_offset: int) -> str:
         """Write a file which says that the checkpoints do not count for a partition; returns its path.
@@ -185,7 +193,7 @@ class CheckpointJob:
         """`keys` are the partitions that the files shall name."""
         self._owner = owner
         self._keys = list(keys)
-        self._offsets = tuple(dict(each) for each in owner._all())
+        self._offsets = tuple(dict(each) for each in owner.tables())
         self._departed = set(owner.departed)
         self._fresh = list(owner.fresh)
         self._writes = owner.writes

@@ -138,7 +138,7 @@ class FollowerCuts:
             end_offset, sync = cut.make()
             directory = broker.directories.of(log)
             if directory is not None:
-                directory.offsets.cut_made(cut.name)
+                directory.offsets.cut_made(log, cut.name)
             cut.made(end_offset)
         except Exception as error:
             self._failed(log, error)

@@ -154,11 +154,15 @@ class Partitions:
         return gone
 
     def _correct_checkpoints(self) -> None:
-        for directory in list(self.directories.every()):
+        directories = self.directories
+        for directory in list(directories.every()):
             try:
                 directory.offsets.correct()
             except StorageFailure as failure:
-                self.directories.report(directory, failure)
+                if directory is directories.metadata:
+                    raise
+                directories.logs.error("storage", "checkpoint-failed", directory=directory.path, reason=failure)
+                directories.report(directory, failure)
 
     def not_led_among(self, places: Iterable[tuple[str, int]]) -> list[PartitionLog]:
         """The logs of these partitions, given by topic and index, that another broker leads, or nobody."""

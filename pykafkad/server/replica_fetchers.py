@@ -170,7 +170,7 @@ class LeaderFetcher:
                 if due < _NEVER:
                     later = due if later is None else min(later, due)
                 continue
-            if followed.is_to_load and (is_partial or not self._broker.runtime.may_load()):
+            if followed.is_to_load and (is_partial or not self._broker.runtime.take_load()):
                 is_partial, later = True, now
                 continue
             question = self._question(followed)

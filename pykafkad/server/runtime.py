@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 _STOP_SECONDS = 5.0
-LOADS_PER_TURN = 200
-"""So many logs are opened in one turn where others can wait: they take 10 to 20 ms."""
 
 
 class RuntimeNode:
@@ -84,6 +82,9 @@ class Runtime:
         self.timers = Timers()
         self.waits_per_turn = 500
         """So many delayed operations a broker tries or answers in one turn: they take 50 ms at most."""
+        self.loads_per_turn = 200
+        """At most so many logs of followers are opened in one turn, and the others in the next turns. These take 10 to
+        20 ms."""
         self._loads = self._loads_turn = 0
         self.turns = 0
         """How many turns have begun. A node may be asked to end one turn several times, as answers lead to requests."""
@@ -186,12 +187,13 @@ class Runtime:
         for node in self.nodes:
             node.end_turn(now)
 
-    def may_load(self) -> bool:
-        """Count one more log that is to be opened in this turn; False: that were enough, it is for a later turn."""
+    def take_load(self) -> bool:
+        """Count one more log that is to be opened in this turn. False if so many were opened already: then it is to be
+        opened in a later turn."""
         if self._loads_turn != self.turns:
             self._loads_turn, self._loads = self.turns, 0
         self._loads += 1
-        return self._loads <= LOADS_PER_TURN
+        return self._loads <= self.loads_per_turn
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> None:
         """Call `call` in the turn in which that time is over."""

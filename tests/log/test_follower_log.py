@@ -7,6 +7,7 @@ import pytest
 from pykafkad.clock import ManualClock
 from pykafkad.errors import StorageFailure
 from pykafkad.log import follower_log
+from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, decode_offsets, encode_offsets
 from pykafkad.log.follower import Question, whole_batches
 from pykafkad.log.partition_log import COORDINATOR
 from tests.log.settings import NOW_MS, TOPIC_ID, append, batch, content, open_directory, open_log, topic_settings
@@ -212,8 +213,8 @@ def test_no_old_batch_follows_a_new_one_after_a_loss_of_power(seed):
     cut = chance.choice([4, 6, 8])
     name = directory.offsets.prepare_cut(log, cut)
     disk.sync_directory(directory.path)
-    directory.offsets.cut_made(name)
     made = follower_log.truncate(log, cut, clock.now_ms())
+    directory.offsets.cut_made(log, name)
     if chance.random() < 0.7:
         # Otherwise the power is lost before the cut is on the device, and nothing is appended before that.
         if made.sync is not None:
@@ -290,36 +291,55 @@ def uncommitted(log, source, offset):
     log.high_watermark = high_watermark
 
 
-def opened_again(disk):
-    """The directory after a kill, and its log."""
+def opened_again(disk, partitions=(0,)):
+    """The directory after a kill, and its first log."""
     disk.kill()
     directory = open_directory(disk=disk)
-    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    logs = [directory.open_partition("t", each, TOPIC_ID, topic_settings()) for each in partitions]
     directory.offsets.correct()
-    return directory, log
+    return directory, logs[0]
 
 
-def test_what_is_appended_after_a_loss_of_power_is_not_committed_by_an_old_checkpoint():
-    """The high watermark was checkpointed, and what is below it was on no device."""
-    disk = CrashDisk()
-    source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
+@pytest.mark.parametrize("names_apart", [False, True])
+def test_what_is_appended_after_a_loss_of_power_is_not_committed_by_an_old_checkpoint(names_apart):
+    """The high watermark was checkpointed, and what is below it was on no device; perhaps not even the file's name."""
+    ends = set()
+    for seed in range(12):
+        disk = CrashDisk()
+        disk.names_apart = names_apart
+        source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
+        directory = open_directory(disk=disk)
+        log = following(directory)
+        copy(source, log)
+        directory.checkpoint()
+        disk.kill()
+        disk.lose_power(random.Random(seed))
+        directory, log = opened_again(disk)
+        end = log.end_offset
+        ends.add(end)
+        uncommitted(log, source, end)
+        _, log = opened_again(disk)
+        assert log.end_offset == source.end_offset and log.high_watermark == end
+    assert 0 in ends and len(ends) > 2
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_one_of_two_logs_lost_what_was_committed(lost):
+    disk = MemoryDisk()
     directory = open_directory(disk=disk)
-    log = following(directory)
-    log.flush()
-    copy(source, log)
+    for partition in (0, 1):
+        append(open_log(directory, partition=partition), batch(2))
     directory.checkpoint()
     disk.kill()
-    disk.lose_power(random.Random(3))
-    directory, log = opened_again(disk)
-    end = log.end_offset
-    assert end < source.end_offset, "all is left"
-    uncommitted(log, source, end)
-    _, log = opened_again(disk)
-    assert log.end_offset == source.end_offset and log.high_watermark == end
+    disk.write(f"/data/{HIGH_WATERMARK_FILE}", encode_offsets({("t", 0): 2, ("t", 1): 2, ("t", lost): 50}))
+    opened_again(disk, partitions=(0, 1))
+    assert decode_offsets(disk.read(f"/data/{HIGH_WATERMARK_FILE}")) == {("t", 0): 2, ("t", 1): 2}
 
 
-def test_what_is_appended_after_a_cut_is_not_committed_by_an_old_checkpoint():
-    """A leader that was elected although others had more has a follower cut what it knew to be committed."""
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_what_is_appended_after_a_cut_is_not_committed_by_an_old_checkpoint(is_noted):
+    """A leader that was elected although others had more has a follower cut what it knew to be committed. The next
+    checkpoint may have been begun before that: it notes logs in several turns."""
     disk = MemoryDisk()
     source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
     directory = open_directory(disk=disk)
@@ -327,8 +347,14 @@ def test_what_is_appended_after_a_cut_is_not_committed_by_an_old_checkpoint():
     copy(source, log)
     directory.checkpoint()
     assert log.recovery_point < 4 < log.high_watermark
-    directory.offsets.cut_made(directory.offsets.prepare_cut(log, 4))
+    name = directory.offsets.prepare_cut(log, 4)
     follower_log.truncate(log, 4, NOW_MS)
+    directory.offsets.cut_made(log, name)
+    if is_noted:
+        job = directory.checkpoint_job()
+        job.run()
+        job.finish()
+        job.sync_names()
     uncommitted(log, source, 4)
     _, log = opened_again(disk)
     assert log.end_offset == source.end_offset and log.high_watermark <= 4

@@ -26,8 +26,15 @@ PLANTS = (
     Plant(
         "followers open all their logs in one turn",
         "server/runtime.py",
-        "return self._loads <= LOADS_PER_TURN",
+        "return self._loads <= self.loads_per_turn",
         "return True",
+        ROLES,
+    ),
+    Plant(
+        "a follower that may open no log in a turn never asks for it",
+        "server/replica_fetchers.py",
+        "is_partial, later = True, now",
+        "is_partial = True",
         ROLES,
     ),
     Plant(

@@ -9,6 +9,8 @@ import pytest
 from pykafkad import errors
 from pykafkad.disk import Disk
 from pykafkad.errors import ConfigError, StorageFailure
+from pykafkad.log.checkpoints import CLEAN_SHUTDOWN_FILE, HIGH_WATERMARK_FILE, encode_offsets
+from pykafkad.log.offset_checkpoints import OffsetCheckpoints
 from pykafkad.metadata.placement import UNASSIGNED_DIRECTORY
 from pykafkad.server.directories import directory_id
 from pykafkad.wire import messages
@@ -337,4 +339,29 @@ def test_a_directory_inside_another_may_be_called_like_one_of_several(tmp_path):
     """Where it is this broker's own."""
     world = start([str(tmp_path / "broker2"), str(tmp_path)])
     assert len(world.broker.directories.online) == 2
+    world.stop()
+
+
+def test_a_directory_whose_old_checkpoint_cannot_be_corrected_goes_out_of_service(paths, monkeypatch):
+    """The others serve: only that of the metadata is needed by all."""
+    world = start(paths)
+    world.create_topic("t", 3)
+    for partition in range(3):
+        assert write(world, "t", partition) == 0
+    place = places(world, "t").index("b")
+    world.stop()
+    Path(paths[1], CLEAN_SHUTDOWN_FILE).unlink()
+    Path(paths[1], HIGH_WATERMARK_FILE).write_bytes(encode_offsets({("t", place): 50}))
+
+    def write_tables(self, *tables):
+        assert self.path == paths[1]
+        raise StorageFailure("write", self.path, OSError(errno.EIO, "Input/output error"))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(OffsetCheckpoints, "write", write_tables)
+        world = world.restart()
+    world.turn()
+    assert [each.path for each in world.broker.directories.online] == [paths[0], paths[2]]
+    assert [write(world, "t", each) for each in range(3) if each != place] == [0, 0]
+    assert write(world, "t", place) == errors.KAFKA_STORAGE_ERROR
     world.stop()

@@ -7,7 +7,7 @@ from pykafkad import errors
 from pykafkad.handlers import fetch_follower
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.replica import LEADER
-from pykafkad.server import pending_partitions, runtime
+from pykafkad.server import pending_partitions
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.pending_partitions import PendingPartitions
 from pykafkad.server.purgatory import Purgatory
@@ -95,9 +95,13 @@ def test_no_turn_adopts_more_than_its_share(world, monkeypatch):
     all_as_the_image_says(world, 2, 3)
 
 
-def test_no_turn_opens_more_logs_for_followers_than_its_share(world, monkeypatch):
-    """The share is that of all followers in the process; the others are asked for a moment later."""
-    monkeypatch.setattr(runtime, "LOADS_PER_TURN", LOADS)
+@pytest.mark.parametrize("are_first", [False, True])
+def test_no_turn_opens_more_logs_for_followers_than_its_share(world, monkeypatch, are_first):
+    """The share is that of all followers in the process; the others are asked for a moment later, also by a follower
+    that has no session with its leader yet."""
+    if are_first:
+        world = BrokersWorld()
+    world.runtime.loads_per_turn = LOADS
     question, turns = LeaderFetcher._question, {}
 
     def counted(self, followed):
@@ -113,9 +117,9 @@ def test_no_turn_opens_more_logs_for_followers_than_its_share(world, monkeypatch
     assert world.clock.now() - began < 2.0
 
 
-def test_logs_that_are_out_of_service_take_nobodys_share(world, stopped, monkeypatch):
+def test_logs_that_are_out_of_service_take_nobodys_share(world, stopped):
     """Neither do they make a fetcher ask for more again and again."""
-    monkeypatch.setattr(runtime, "LOADS_PER_TURN", LOADS)
+    world.runtime.loads_per_turn = LOADS
     held = stop_steps(stopped, LeaderFetcher)
     world.create_topic("more", COUNT, 3)
     followed = [log for log in world.broker(2).partitions if log in world.broker(2).partitions.not_led_here]
