@@ -253,12 +253,11 @@ class LeaderFetcher:
     # --- answers ----------------------------------------------------------------------------------------------------
 
     def _answered(self, peer: Peer, asked: Asked, answer: object) -> None:
+        self._in_flight = False
         if peer is not self._peer:
             # The leader's address is another one by now, or nothing of it is followed any more.
-            self._in_flight = False
             self._plan(self._broker.runtime.now)
             return
-        self._in_flight = False
         if not isinstance(answer, messages.FetchResponse):
             self._failed(answer)
             return
@@ -276,7 +275,8 @@ class LeaderFetcher:
                     key = topic.topic_id, row.partition_index
                     self._take(asked.get(key) or self._asked_before(key), row)
         finally:
-            self._plan(self._broker.runtime.now)
+            # A timer would fire in the next turn: that is a turn more for each record that is replicated.
+            self.fired("")
 
     def _asked_before(self, key: Key) -> tuple[Followed, Question] | None:
         """What the session has been asked of a partition before, and goes on answering."""

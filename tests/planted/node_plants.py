@@ -21,6 +21,8 @@ DIRECTORIES = ("tests/server/test_directories.py",)
 OFFLOAD = ("tests/server/test_offload.py",)
 STOP = ("tests/server/test_start_and_stop.py",)
 
+BROKERS = ("tests/server/test_replicated_brokers.py",)
+
 PLANTS = (
     # Partitions and topics.
     Plant(
@@ -29,6 +31,13 @@ PLANTS = (
         "return self._loads <= self.loads_per_turn",
         "return True",
         ROLES,
+    ),
+    Plant(
+        "a follower asks for more a turn after its answer",
+        "server/replica_fetchers.py",
+        'finally:\n    self.fired("")',
+        "finally:\n    self._plan(self._broker.runtime.now)",
+        BROKERS,
     ),
     Plant(
         "a follower that may open no log in a turn never asks for it",

@@ -59,6 +59,27 @@ def append(world, value, partition=0):
     return offsets[0]
 
 
+def test_a_follower_asks_for_more_in_the_turn_of_its_answer(world, monkeypatch):
+    """An acknowledgement by all waits for that request."""
+    answered, asked = LeaderFetcher._answered, LeaderFetcher._request
+    turns = {"answered": set(), "asked": set()}
+
+    def count(name, call):
+        def counted(self, *rest):
+            turns[name].add((self, world.runtime.turns))
+            return call(self, *rest)
+
+        monkeypatch.setattr(LeaderFetcher, call.__name__, counted)
+
+    world.create_topic("t", 1, 3)
+    until_in_sync(world)
+    count("answered", answered)
+    count("asked", asked)
+    append(world, b"x")
+    world.advance(1.0)
+    assert len(turns["answered"]) >= 2 and turns["answered"] <= turns["asked"]
+
+
 def kill(world, node_id):
     """The broker is gone; until the controller knows."""
     world.process.kill_broker(node_id)
