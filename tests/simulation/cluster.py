@@ -108,7 +108,8 @@ class Cluster:
             at = self._next_at()
             if at is None or (until is not None and at > until):
                 if until is not None:
-                    self.clock.advance(until - self.clock.now())
+                    # A clean stop within the run may have lasted longer than this.
+                    self.clock.advance(max(0.0, until - self.clock.now()))
                 return
             self.clock.advance(max(0.0, at - self.clock.now()))
 

@@ -82,7 +82,7 @@ def disk_fails(world):
     def replace():
         if not node.is_running or node.incarnation != incarnation:
             world.failing.discard(node)
-        elif world.may_stop_uncleanly(node):
+        elif not node.is_stopping and world.may_stop_uncleanly(node):
             world.happened["disk fails"] += not disk.is_to_fail
             world.failing.discard(node)
             node.kill()

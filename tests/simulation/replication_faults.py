@@ -186,7 +186,7 @@ class FaultyWorld(World):
         self.cluster.network.at(self.now + self.chance.expovariate(1.0), self._fault)
 
     def any_running(self):
-        running = [each for each in self.nodes.values() if each.is_running and not each.is_paused]
+        running = [each for each in self.nodes.values() if each.is_there]
         return self.chance.choice(running) if running else None
 
     def later_start(self, node, seconds):
@@ -213,8 +213,7 @@ class FaultyWorld(World):
 
     def may_stop(self, node):
         """Whether a broker can be stopped cleanly now."""
-        is_there = node.is_running and not node.is_paused
-        return is_there and node not in self.failing and not self.controller.is_busy
+        return node.is_there and node not in self.failing and not self.controller.is_busy
 
     def stop(self):
         node = self.any_running()
@@ -280,7 +279,7 @@ class FaultyWorld(World):
         """The leader of a partition is cut off from all others, the controller included, while clients reach it."""
         producer = self.chance.choice(self.producers)
         node = self.leader(producer.topic, producer.index)
-        if node is None or not node.is_running or node.is_paused:
+        if node is None or not node.is_there:
             return False
         network, others = self.cluster.network, [each for each in self.nodes.values() if each is not node]
         ends = [pair for other in others for pair in ((node.name, other.name), (other.name, node.name))]

@@ -169,6 +169,8 @@ class BrokerNode:
         self.clock = MachineClock(world.cluster.clock)
         self.incarnation = 0
         self.is_running = self.is_paused = False
+        self.is_stopping = False
+        """Whether it is on its way to a clean stop, which may take its time."""
         self.heard_at = 0.0
         self.runtime = self.broker = self.link = None
 
@@ -228,10 +230,17 @@ class BrokerNode:
             self.disk = self.world.new_disk()
         self.world.stopped_uncleanly(self.node_id, power=power or wiped)
 
+    @property
+    def is_there(self):
+        """Whether it runs, gets time, and is not about to stop."""
+        return self.is_running and not self.is_paused and not self.is_stopping
+
     def stop(self):
         """A clean stop."""
         self.disk.refuses_syncs = False
+        self.is_stopping = True
         self.runtime.close()
+        self.is_stopping = False
         self.is_running = self.is_paused = False
         self.world.cluster.release(self.name)
         self.disk.kill()

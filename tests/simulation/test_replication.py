@@ -202,6 +202,39 @@ def test_clocks_that_jump_change_nothing_between_brokers(world, clients, days):
     assert world.state("t").partition_epoch == before
 
 
+@pytest.mark.parametrize("rate", [0.5, 2.0])
+def test_a_clock_that_drifts_changes_nothing_between_brokers(world, clients, rate):
+    """A leader with such a clock keeps its followers, and a follower with one keeps up."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    for number, node in enumerate((world.nodes[1], world.nodes[2])):
+        clients.produce("t", b"%d" % number)
+        settle(world)
+        before, began, own = world.state("t").partition_epoch, world.now, node.clock.now()
+        node.clock.set_rate(rate)
+        world.run(10.0)
+        assert node.clock.now() - own == pytest.approx((world.now - began) * rate)
+        assert world.state("t").partition_epoch == before
+    assert clients.produce("t", b"2") == (0, 2)
+
+
+def test_a_run_whose_machine_takes_longer_to_stop_does_not_turn_time_back(world, clients, monkeypatch):
+    """Its stop lasts three seconds and begins at the end of the run. Nobody takes it for alive meanwhile."""
+    world.create_topic("t", [[1, 2, 3]], min_insync_replicas=2)
+    node, seen = world.nodes[1], []
+    close = node.runtime.close
+
+    def slowly():
+        seen.append(node.is_there)
+        world.cluster.clock.advance(3.0)
+        close()
+
+    monkeypatch.setattr(node.runtime, "close", slowly)
+    began = world.now
+    world.cluster.network.at(began + 0.9, node.stop)
+    world.run(1.0)
+    assert world.now >= began + 3.9 and seen == [False]
+
+
 def test_a_replaced_disk_waits_for_a_leader_to_copy_from(world, clients):
     """Nobody led while the broker with the new disk started: the replica begins anew when somebody leads again."""
     world.create_topic("t", [[1, 2]], min_insync_replicas=2)
