@@ -63,8 +63,6 @@ def drift(world):
     """The clock of a machine runs faster or slower than those of the others from now on, or as fast again."""
     clock = world.chance.choice([world.controller_clock, *(each.clock for each in world.nodes.values())])
     clock.set_rate(world.chance.choice([0.5, 0.8, 1.0, 1.3, 2.0]))
-    # The machine wants its turns at other times now.
-    world.cluster.times.clear()
     return True
 
 

@@ -347,8 +347,6 @@ class FaultyWorld(World):
         for clock in (self.controller_clock, *(each.clock for each in self.nodes.values())):
             clock.off_ms = 0
             clock.set_rate(1.0)
-        # Each wants its turns at other times now.
-        self.cluster.times.clear()
         names = [each.name for each in self.nodes.values()]
         for one in names:
             for other in names:
