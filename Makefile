@@ -70,7 +70,7 @@ quick: compile $(VENV)/.installed-test ## lint, unit and architecture tests, und
 	@$(PARTS); $(LINT); \
 	said=$$(mktemp); lint >"$$said" 2>&1 & linting=$$!; trap 'kill $$linting 2>/dev/null || true; rm -f "$$said"' EXIT; \
 	lint_beside() { local code=0; wait $$linting || code=1; cat "$$said"; return $$code; }; \
-	part unit $(BIN)/python -m pytest tests -n $(AND_ONE_MORE) --dist worksteal --quick --cases 5 $(ARGS); \
+	part unit $(BIN)/python -m pytest tests -n $(AND_ONE_MORE) --dist worksteal --quick --cases 3 $(ARGS); \
 	part lint lint_beside; \
 	report_parts
 

@@ -49,6 +49,7 @@ def tailed(run, topic):
     return [json.loads(line) for line in output.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_a_schema_of_a_file_is_registered_and_read(broker, run, tmp_path, name):
     path = tmp_path / name

@@ -152,6 +152,7 @@ def test_what_cannot_be(
     assert problem in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_elect(brokers: Broker, run: Run) -> None:
     """Leaders go back; where the preferred replica is away, that is an error."""
     run("move", "orders", "--to", "1,2,3", "--wait")
@@ -210,6 +211,7 @@ def test_several_brokers_are_drained(
     assert "there is no broker 9; the brokers are 1, 2, 3, 4" in told
 
 
+@pytest.mark.long
 def test_balance(run: Run) -> None:
     """Nothing is to be done; and after one broker has taken nothing for a while, it gets its share."""
     run("move", "orders", "--to", "1,2,3", "--wait")

@@ -167,6 +167,7 @@ def test_a_mechanism_that_commands_do_not_know(tmp_path: Path, capsys: pytest.Ca
     assert f"sasl.mechanism must be one of {allowed}, not MINE" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_delegation_token_logs_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As Kafka's tools take it: by SCRAM, its id as the name, its HMAC as the password. kafka-python logs in by
     passwords again afterwards."""

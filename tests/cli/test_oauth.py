@@ -103,6 +103,7 @@ def test_clients_log_in_and_nothing_shows_their_secrets(tmp_path: Path) -> None:
         assert re.search(r"eyJ[\w-]+\.", shown) is None
 
 
+@pytest.mark.long
 def test_the_issuer_can_have_an_address_of_its_own() -> None:
     """A port that is taken is an error, with the reason."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -119,6 +120,7 @@ def test_the_issuer_can_have_an_address_of_its_own() -> None:
         assert served.token_url.startswith("http://localhost:")
 
 
+@pytest.mark.long
 def test_tokens_follow_the_clock_of_the_broker() -> None:
     """Which the control API may move: a token of now counts, and one of before has ended."""
     with Served("--oauth", "alice:x", "--control", "0", "--control-token", "chosen-token") as served:

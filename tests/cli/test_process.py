@@ -119,6 +119,7 @@ def test_a_second_broker_on_the_same_directory_is_refused(processes: Processes, 
     assert first.poll() is None
 
 
+@pytest.mark.long
 def test_tls_with_certificates_made_on_the_fly(processes: Processes, tmp_path: Path) -> None:
     """The readiness line and the ready file name what clients trust. A restart keeps it, and a client's certificate
     is accepted."""
@@ -197,6 +198,7 @@ class OnePassword:
         return self._token is None
 
 
+@pytest.mark.long
 def test_several_brokers_with_tls_and_users(processes: Processes, tmp_path: Path) -> None:
     """Every broker asks for a login over TLS, and the replicas of the topic are in sync all the same."""
     data = tmp_path / "data"

@@ -170,6 +170,7 @@ def test_all_are_told_to_stop_at_the_same_time(started: Any) -> None:
     assert "controlled-shutdown-timed-out" not in parent.log()
 
 
+@pytest.mark.long
 def test_a_stop_while_they_start(started: Any) -> None:
     """All end, and nothing was ready."""
     parent = started("--brokers", "1", "--memory", "64MB")
@@ -210,6 +211,7 @@ def test_one_that_cannot_start_is_named(started: Any) -> None:
     assert parent.process.stdout.read() == ""
 
 
+@pytest.mark.long
 def test_one_that_is_killed(started: Any) -> None:
     """It is told of, and the others serve on. Without any broker the parent ends, with an error."""
     parent = started("--brokers", "2", "--memory", "128MB")
@@ -239,6 +241,7 @@ def test_what_processes_cannot_be(started: Any, options: tuple[str, ...], proble
     assert problem in parent.log() and "node-started" not in parent.log()
 
 
+@pytest.mark.long
 def test_all_processes_write_the_log_as_json(started: Any) -> None:
     """Those of the nodes say which one writes."""
     parent = started("--memory", "64MB", "--brokers", "2", "--log-format", "json", "--topic", "orders:2")

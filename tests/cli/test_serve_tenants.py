@@ -142,6 +142,7 @@ def control(told: dict[str, str], name: str, method: str, path: str, /, *, token
         connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.epoll
 def test_each_has_a_control_api(started: list) -> None:
     """At a port of its own, with a token of its own, which does nothing to another."""

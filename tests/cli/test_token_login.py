@@ -138,6 +138,7 @@ def properties(path: Path, jaas: str, url: str = "") -> str:
     return str(file)
 
 
+@pytest.mark.long
 def test_a_token_of_an_issuer_logs_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the issuer or the broker refuses is told in one sentence, without the secret."""
     with Served("--oauth", "alice:hunter2", "--topic", "orders") as served:

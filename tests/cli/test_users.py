@@ -119,6 +119,7 @@ def test_no_description_shows_a_password() -> None:
     assert jaas[1] is None and jaas[3]
 
 
+@pytest.mark.long
 def test_acls_of_a_command_line_are_there_at_the_start(tmp_path: Path) -> None:
     """Alice may read one topic, and sees no other; a second start with the same entry is fine. One without tells that
     the entries that are stored do not count."""

@@ -192,6 +192,7 @@ def test_names_of_schemas():
         assert name_of(Schema(kind, text)) == name
 
 
+@pytest.mark.long
 def test_serve_has_both():
     with Served("--control", "127.0.0.1:0", "--registry", "127.0.0.1:0", "--topic", "orders") as served:
         words = dict(each.partition("=")[::2] for each in served.line.split() if "=" in each)

@@ -97,6 +97,7 @@ def test_lists_are_told_whole_and_then_as_they_change(api, broker):
         assert stream.next("topics", lambda data: data["gone"])["gone"] == ["more"]
 
 
+@pytest.mark.long
 def test_a_tail_begins_with_the_last_records_and_goes_on(api, broker, monkeypatch):
     """Keys and values are bytes; of long ones the beginning. Of very many the last."""
     monkeypatch.setattr(events, "FIRST_RECORDS", 2)
@@ -223,6 +224,7 @@ def test_a_partition_that_is_not_there_is_told_in_the_stream(api):
         assert stream.next("records-error") == "orders has the partitions 0 to 2, not 7"
 
 
+@pytest.mark.long
 def test_only_so_many_streams_at_a_time(api, broker):
     """One more is refused; when one has gone there is room again, and others are answered all the time."""
     until(lambda: broker._control.control.streams, lambda seen: seen == 0, "no streams", 60)
@@ -257,6 +259,7 @@ def test_streams_end_with_their_broker_and_leave_nothing():
     until(threading.active_count, lambda seen: seen <= before, "end of all threads", 60)
 
 
+@pytest.mark.long
 def test_a_broker_in_a_process_of_its_own_is_told_of_too():
     """Lists, timeline, topics and trace cross the pipe."""
     with Broker(own_process=True, control=True, topics=["orders"]) as own:

@@ -102,6 +102,7 @@ def test_users_and_acls_do_not_stand_in_the_way(tmp_path):
         client.close()
 
 
+@pytest.mark.long
 def test_a_served_broker_is_reset_traced_moved_in_time_and_rewound(tmp_path):
     """What `serve` was told is there after a reset; after the way back to a snapshot the calls find the next broker,
     with the trace and the clock of the one before, and may do what they might."""

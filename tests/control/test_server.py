@@ -203,6 +203,7 @@ def test_a_broker_without_a_control_api_says_so():
         assert Broker().control_url
 
 
+@pytest.mark.long
 def test_a_broker_in_a_process_of_its_own_is_controlled_from_here():
     """Also its metrics."""
     with Broker(own_process=True, control=True, topics=["orders"]) as own:

@@ -19,7 +19,14 @@ from tests.control.test_metrics import samples
 SETTINGS = {"default.replication.factor": 3, "min.insync.replicas": 2}
 
 
-@pytest.fixture(scope="module", params=[(1, False), (3, False), (1, True)], ids=["one-controller", "three", "process"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((1, False), id="one-controller"),
+        pytest.param((3, False), id="three", marks=pytest.mark.long),
+        pytest.param((1, True), id="process", marks=pytest.mark.long),
+    ],
+)
 def shared(request):
     """Three brokers with a topic that all of them lead, with one controller, three, and in a process of their own."""
     controllers, own_process = request.param
@@ -244,10 +251,9 @@ class Served:
 SECURED = ["--user", "alice:secret:PLAIN", "--acl", "alice read topic orders"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "options",
-    [[], pytest.param(SECURED, marks=pytest.mark.long), pytest.param(["--controllers", "3"], marks=pytest.mark.long)],
-    ids=["plain", "secured", "three-controllers"],
+    "options", [[], SECURED, ["--controllers", "3"]], ids=["plain", "secured", "three-controllers"]
 )
 def test_served_brokers_have_it_too(tmp_path, options):
     """With a trace that is written at the end, and what the readiness line says; --user and --acl do not stand in the

@@ -282,6 +282,7 @@ def check_steps(world):
     assert sum(counts) > 4 * LINES_PER_STEP, "it is large"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("subtopologies", "partitions"), [(1, 10_000), (100, 100)])
 @pytest.mark.parametrize(("members", "copies"), seeds.sampled([(1, 0), (3, 1)], 2))
 def test_ten_thousand_tasks(subtopologies, partitions, members, copies):
@@ -304,6 +305,7 @@ def test_ten_thousand_tasks(subtopologies, partitions, members, copies):
     check_steps(world)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("assignor", seeds.sampled(["uniform", "range"], 2))
 @pytest.mark.parametrize("topics", [("t",), ("t", "u")])
 def test_a_thousand_members(assignor, topics):

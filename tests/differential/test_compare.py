@@ -214,6 +214,7 @@ def test_produce_without_an_answer_goes_to_both(pair, between, client):
     sender.close()
 
 
+@pytest.mark.long
 def test_it_keeps_so_many_differences(pair, between, client, monkeypatch):
     monkeypatch.setattr(tee, "MOST_DIFFERENCES", 1)
     with pair[1].faults.answer("ListGroups", "CLUSTER_AUTHORIZATION_FAILED", times=None):

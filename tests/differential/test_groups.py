@@ -78,6 +78,7 @@ def assigned(client, pair):
     return epoch
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [0, 1])
 def test_epochs_are_translated(pair, between, client, which):
     epochs_are_apart(pair[which])

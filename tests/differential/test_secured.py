@@ -59,6 +59,7 @@ def test_compare(secured, capsys, monkeypatch):
     assert {each["path"] for row in rows for each in row["differences"]} == {"topics.orders"}
 
 
+@pytest.mark.long
 def test_record_and_replay(secured, tmp_path, capsys):
     broker, path = secured
     file, config = str(tmp_path / "run.recording"), ["--client-config", str(path)]

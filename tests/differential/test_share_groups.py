@@ -144,6 +144,7 @@ def produce(brokers, *values):
             broker.produce("orders", value)
 
 
+@pytest.mark.long
 def test_records_that_both_give_are_the_same(pair, between, member):
     produce(pair, "one", "two", "three")
     assert {count for _, _, count in member.fetch_all(3)} == {1}
@@ -153,6 +154,7 @@ def test_records_that_both_give_are_the_same(pair, between, member):
     assert told(between) == []
 
 
+@pytest.mark.long
 def test_what_one_of_them_has_more_of_is_told(pair, between, member):
     produce(pair, "one")
     produce(pair[:1], "two", "three")
@@ -164,6 +166,7 @@ def test_what_one_of_them_has_more_of_is_told(pair, between, member):
     assert ["not there" in line.rpartition("b ")[2] for line in lines] == [True] * len(lines)
 
 
+@pytest.mark.long
 def test_a_broker_that_gives_later_is_asked_again(pair, between, member, monkeypatch):
     """The second one has the other record when it is asked for the third time, and hears what the member says."""
     monkeypatch.setattr(share_groups, "ATTEMPTS", 50)
@@ -182,6 +185,7 @@ def test_a_broker_that_gives_later_is_asked_again(pair, between, member, monkeyp
     assert told(between) == []
 
 
+@pytest.mark.long
 def test_other_records_and_other_errors_are_told(pair, between, member):
     produce(pair[:1], "one")
     produce(pair[1:], "two")

@@ -48,6 +48,7 @@ class Served:
         self.process.communicate()
 
 
+@pytest.mark.long
 def test_a_served_broker_tells_where_its_registry_is(tmp_path):
     """In the readiness line and in the ready file; schemas outlive the process."""
     ready, options = tmp_path / "ready", ("--data", str(tmp_path / "data"))
@@ -60,6 +61,7 @@ def test_a_served_broker_tells_where_its_registry_is(tmp_path):
         assert served.register("s", '"long"')[1]["version"] == 2
 
 
+@pytest.mark.long
 def test_users_and_acls_do_not_stand_in_the_way_of_the_registry():
     with Served("--memory", "16MB", *GUARDED) as served:
         assert served.register("s")[1]["id"] == 1
@@ -87,6 +89,7 @@ def test_several_brokers_have_one_registry():
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_a_way_back_to_a_snapshot_takes_the_schemas_along():
     """By the control API beside it, which is of the same broker."""
     with Served("--memory", "16MB", "--control", "0", "--control-token", "chosen-token") as served:

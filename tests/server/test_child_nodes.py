@@ -44,6 +44,7 @@ def nodes():
     return made
 
 
+@pytest.mark.long
 def test_children_that_hang_are_killed_together(nodes, monkeypatch):
     monkeypatch.setattr(child_nodes, "STOP_SECONDS", 0.4)
     roles = {1: "broker", 2: "broker", 3: "broker", 3000: "controller"}

@@ -45,12 +45,14 @@ def test_what_a_long_one_has_left_is_not_looked_at_again(short, clock):
     assert gc.get_freeze_count() > 1000 and gc.get_objects(2) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("took", "info"), [(LONG_SECONDS * 0.9, FULL), (LONG_SECONDS * 2, YOUNG)])
 def test_a_short_one_leaves_everything_where_it_is(short, clock, took, info):
     collect(short, clock, took, info)
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.long
 def test_frozen_garbage_goes_after_an_hour(short, clock):
     node = Node()
     gone = weakref.ref(node)
@@ -71,6 +73,7 @@ class ClockOfSeconds(ManualClock):
         return super().now()
 
 
+@pytest.mark.long
 def test_the_collector_calls_it_while_it_is_entered(frozen_anew):
     gc.unfreeze()
     with Short(ClockOfSeconds()):

@@ -37,6 +37,7 @@ def begin(peer: Any, size: int, left: int = 1) -> None:
     peer.send_bytes(struct.pack(">i", size) + bytes(size - left))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "version"), sampled(itertools.product((SMALL_FRAME_BYTES, 45_000, 60_000), (0, 1)), 3)
 )

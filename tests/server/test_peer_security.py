@@ -330,6 +330,7 @@ def test_one_who_does_not_log_in_is_no_broker(begin):
     assert process.lifecycle.state != "running" and not world.controller.image.brokers
 
 
+@pytest.mark.long
 def test_logins_are_renewed_before_they_expire(begin):
     """Over the same connections: a broker that was to log in within a second goes on for minutes."""
     world = begin("SASL_SSL", **secured("SASL_SSL", connections_max_reauth_ms="2000"))

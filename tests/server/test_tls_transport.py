@@ -142,6 +142,7 @@ def test_a_peer_that_never_reads_holds_a_bounded_outbox_and_disturbs_nobody(node
     turns_until(node, lambda: len(node.lost) == 2)
 
 
+@pytest.mark.long
 def test_what_a_slow_peer_asked_for_arrives_once_it_reads(node):
     node.listen(tls=endpoint(), send_buffer_bytes=4096)
     node.answer = lambda connection, payload: frame(payload * 50_000)

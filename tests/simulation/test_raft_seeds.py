@@ -52,6 +52,7 @@ def outcome(seed):
     return world.steps, world.time, sorted(world.checkers.committed.items())[-1], sorted(world.checkers.leaders.items())
 
 
+@pytest.mark.long
 def test_a_seed_is_a_run():
     """The same seed is the same run, also in another process, whose sets have another order."""
     assert outcome(5) == outcome(5)

@@ -58,6 +58,7 @@ def test_the_last_known_leader_comes_back_with_less_than_was_committed(world):
     assert world.losses.unclean_elections == world.losses.losses == 1
 
 
+@pytest.mark.long
 def test_a_killed_leader_comes_back_with_everything(world):
     """Both replicas stopped uncleanly, none without power: the last known leader lost nothing."""
     world.nodes[3].kill()
@@ -80,6 +81,7 @@ def test_a_leader_without_power_loses_nothing_while_another_replica_has_it(world
     assert not world.checkers.lost and not world.losses.unclean_elections
 
 
+@pytest.mark.long
 def test_a_stopped_replica_with_everything_is_waited_for(world):
     """A clean stop loses nothing: who stopped so leads when it is back, and the last known leader does not."""
     world.nodes[3].stop()

@@ -22,7 +22,7 @@ WITH_NEWER_FAULTS = (17, 18, 22)
 """These draw the last of the rare faults."""
 
 
-@pytest.mark.parametrize("part", sampled(range(PARTS), 25))
+@pytest.mark.parametrize("part", sampled(range(PARTS), PARTS))
 def test_seeds(part):
     """One leader in an epoch, nothing acknowledged is lost, equal logs, and after healing everybody is in sync."""
     first = seed_of_the_code() % (1 << 32)
@@ -31,6 +31,7 @@ def test_seeds(part):
         raise failed[1]
 
 
+@pytest.mark.long
 def test_seeds_with_little_in_each_turn(monkeypatch):
     """The same where one partition adopts its new state in a turn, and a follower's Fetch looks at one: as with
     thousands of partitions, for which there is no time here."""
@@ -106,6 +107,7 @@ def test_a_seed_is_a_run(seed):
     assert done.stdout.strip() == str(first)
 
 
+@pytest.mark.long
 def test_a_failure_is_shrunk(monkeypatch):
     """The faults that a seed does not need are left out, and what repeats it says so."""
 

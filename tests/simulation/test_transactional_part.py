@@ -148,6 +148,7 @@ def test_transactions_can_be_left_out():
     assert FaultyWorld(WITH_TRANSACTIONS, (*FAULTS, TRANSACTIONS)).transactions is None
 
 
+@pytest.mark.long
 def test_a_world_without_faults_holds(faulty):
     faulty.finish()
     part = faulty.transactions
@@ -176,6 +177,7 @@ def test_a_transaction_that_hangs_is_noticed(faulty):
         faulty.transactions.check()
 
 
+@pytest.mark.long
 def test_a_last_stable_offset_that_falls_is_noticed(faulty):
     log = faulty.log(faulty.state("b").leader, "b")
     log.producers.ongoing = {0: 12345}

@@ -219,6 +219,7 @@ def test_a_data_directory_outlives_its_broker(tmp_path):
             own.produce("kept", "a")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", [False, True])
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_restart_keeps_address_records_and_offsets(own_process, is_killed):
@@ -237,6 +238,7 @@ def test_a_restart_keeps_address_records_and_offsets(own_process, is_killed):
         assert own.records("orders") == []
 
 
+@pytest.mark.long
 def test_a_directory_is_left_in_an_instant_by_a_process_of_its_own_alone(tmp_path):
     """A thread can't be killed with what it holds open."""
     with Broker(data=tmp_path / "one") as own:

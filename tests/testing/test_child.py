@@ -54,6 +54,7 @@ def test_a_topic_that_a_reset_cannot_create_is_refused_with_its_code(own_process
         assert own.topics() == {"orders": 2}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_a_killed_one_goes_on_with_its_clock_and_its_trace(tmp_path, is_stopped):
     with Broker(own_process=True, data=str(tmp_path / "data")) as own:

@@ -42,6 +42,7 @@ def topics_of(client: Client) -> list[str]:
     return sorted(topic.name for topic in client.ask(messages.MetadataRequest(topics=None), 12).topics)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_process", (False, True))
 def test_users_see_what_acls_allow(own_process: bool) -> None:
     """Through a reset, a restart and a way back; the test itself sees and does everything."""
@@ -63,6 +64,7 @@ def test_users_see_what_acls_allow(own_process: bool) -> None:
             client.close()
 
 
+@pytest.mark.long
 def test_a_broker_that_is_killed_asks_for_the_same(tmp_path: Path) -> None:
     """In a process of its own with its data in a directory."""
     with Broker(users=USERS, acls=ACLS, topics=["orders", "bills"], own_process=True, data=tmp_path) as broker:
@@ -75,6 +77,7 @@ def test_a_broker_that_is_killed_asks_for_the_same(tmp_path: Path) -> None:
         client.close()
 
 
+@pytest.mark.long
 def test_clients_encrypt() -> None:
     """With an authority that is made for the broker, and gone with it."""
     broker = Broker(tls=True, users={"alice": "secret"}, topics=["orders"])

@@ -12,7 +12,7 @@ from pykafkad.testing import Broker, Refused, Topic
 from pykafkad.testing.wire_client import WireClient
 
 
-@pytest.fixture(params=[False, True], ids=["thread", "process"])
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.long)], ids=["thread", "process"])
 def broker(request):
     """Three brokers with a topic that all of them lead, on a thread of this process or in one of their own."""
     with Broker(
@@ -164,7 +164,7 @@ def log_in(broker, address, password):
         login.try_login(connected, address, user)
 
 
-@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
+@pytest.mark.parametrize("own_process", [False, pytest.param(True, marks=pytest.mark.long)], ids=["thread", "process"])
 def test_all_of_them_ask_for_tls_and_a_login(own_process):
     """The test's own calls need none, and the brokers replicate all the same, also after a restart."""
     with Broker(
@@ -203,6 +203,7 @@ def test_what_several_brokers_cannot_be():
         one.stop_broker(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["3.9", "4.2"])
 def test_several_brokers_act_as_another_release(release):
     """They speak to each other in its versions: records are replicated, and the others go on when a leader stops."""

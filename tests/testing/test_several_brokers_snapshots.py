@@ -24,7 +24,13 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=[(1, False), (1, True), (3, False)], ids=["thread", "process", "controllers"])
+@pytest.fixture(
+    params=[
+        pytest.param((1, False), id="thread"),
+        pytest.param((1, True), id="process", marks=pytest.mark.long),
+        pytest.param((3, False), id="controllers", marks=pytest.mark.long),
+    ]
+)
 def broker(request):
     controllers, own_process = request.param
     with Broker(

@@ -45,6 +45,7 @@ def test_another_controller_takes_over(broker):
     assert len(broker.records("orders")) == 3
 
 
+@pytest.mark.long
 def test_without_a_majority_nothing_is_decided(broker):
     """Brokers go on with what they know: records are written and read."""
     for node_id in (3000, 3001):
@@ -109,6 +110,7 @@ def test_all_start_again_at_their_addresses(broker, is_killed):
     broker.create_topic("more", 3)
 
 
+@pytest.mark.long
 def test_a_reset_is_known_to_every_broker(broker):
     broker.create_topic("more", 3)
     broker.produce("orders", "x")
@@ -134,7 +136,8 @@ def test_a_reset_needs_a_controller_that_decides(broker):
     assert broker.topics() == {"orders": 3}
 
 
-@pytest.mark.parametrize("own_process", [False, pytest.param(True, marks=pytest.mark.long)], ids=["thread", "process"])
+@pytest.mark.long
+@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
 def test_all_of_them_ask_for_tls_and_a_login(own_process):
     """Users and ACLs are known to each broker when it is started."""
     with Broker(

@@ -99,6 +99,7 @@ def test_votes_are_those_of_the_moment(broker, monkeypatch):
     assert found == now and len(found) == 6 and None not in found
 
 
+@pytest.mark.long
 def test_what_the_nodes_asked_each_other_ends(broker):
     """A request of a follower that is not served yet must not be served after the way back."""
     client = WireClient(*address(broker, 0))
@@ -130,6 +131,7 @@ def address(broker, index):
     return host, int(port)
 
 
+@pytest.mark.long
 def test_every_node_is_needed(broker):
     """Also each controller."""
     broker.save("first")
@@ -142,6 +144,7 @@ def test_every_node_is_needed(broker):
     broker.rewind("first")
 
 
+@pytest.mark.long
 def test_with_a_broker_of_another_process_there_is_none(broker, monkeypatch):
     """It would know records and epochs of which the others have forgotten that they have told it."""
     broker.save("first")

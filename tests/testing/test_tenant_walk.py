@@ -121,6 +121,7 @@ def found_in(data: bytes, marks: list[bytes]) -> list[bytes]:
     return [mark for mark in marks if mark in data]
 
 
+@pytest.mark.long
 def test_nothing_of_one_is_in_what_another_says(
     tenants: Tenants, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -414,6 +414,7 @@ def world() -> Iterator[Loop]:
     made.close()
 
 
+@pytest.mark.long
 def test_one_that_is_asked_much_has_more_turns_and_not_longer_ones(world: Loop) -> None:
     asking = encoded(messages.MetadataRequest(topics=[]), 9)
     for _ in range(MANY):

@@ -195,6 +195,7 @@ def test_no_message_is_synced_by_itself(tmp_path, monkeypatch, interval):
         assert len(synced) - before == 0 if interval is None else len(synced) - before >= 20
 
 
+@pytest.mark.long
 def test_a_cluster_for_each_test_leaves_nothing():
     """Neither threads nor open files; the next one knows nothing of it."""
 
