@@ -87,15 +87,15 @@ class RefusedBatches(ValueError):
 
 class Follower:
     """One partition in one leader epoch. `end_offset` and `epochs` are those of the own log; the shell keeps them true
-    by `log_changed`."""
+    by `log_changed`. While it `asks_offsets`, the leader is asked where its log begins and ends."""
 
-    __slots__ = ("_asks_offsets", "_epochs", "end_offset", "leader_epoch")
+    __slots__ = ("_epochs", "asks_offsets", "end_offset", "leader_epoch")
 
     def __init__(self, leader_epoch: int, end_offset: int, epochs: Epochs) -> None:
         self.leader_epoch = leader_epoch
         self.end_offset = end_offset
         self._epochs = epochs
-        self._asks_offsets = False
+        self.asks_offsets = False
 
     def fits(self, end_offset: int, epochs: Epochs) -> bool:
         """Whether the own log is as it was left: it may have been loaded again, after a full disk."""
@@ -107,7 +107,7 @@ class Follower:
 
     def question(self) -> Question | None:
         """What to fetch next; None while the leader is asked where its log begins."""
-        if self._asks_offsets:
+        if self.asks_offsets:
             return None
         return Question(self.leader_epoch, self.end_offset, self._epochs.latest)
 
@@ -117,7 +117,7 @@ class Follower:
             asked.fetch_offset == self.end_offset
             and asked.last_fetched_epoch == self._epochs.latest
             and asked.leader_epoch == self.leader_epoch
-            and not self._asks_offsets
+            and not self.asks_offsets
         )
 
     def answered(
@@ -128,7 +128,7 @@ class Follower:
         if asked != self.question():
             return NOTHING
         if row.error_code == errors.OFFSET_OUT_OF_RANGE:
-            self._asks_offsets = True
+            self.asks_offsets = True
             return (AskOffsets(self.leader_epoch),)
         if row.error_code != errors.NONE:
             return (_paused_by(row.error_code),)
@@ -148,9 +148,9 @@ class Follower:
 
     def offsets_answered(self, leader_epoch: int, error_code: int, start_offset: int, end_offset: int) -> Effects:
         """The leader's log begins and ends there, or it has refused to say so."""
-        if leader_epoch != self.leader_epoch or not self._asks_offsets:
+        if leader_epoch != self.leader_epoch or not self.asks_offsets:
             return NOTHING
-        self._asks_offsets = False
+        self.asks_offsets = False
         if error_code != errors.NONE:
             return (_paused_by(error_code),)
         if end_offset < self.end_offset:

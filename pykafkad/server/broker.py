@@ -392,6 +392,8 @@ class Broker(BrokerParts, RuntimeNode):
         self._offline_logs.discard(log)
         self.logs.info("server", "partition-online", topic=log.topic, partition=log.partition)
         self.role_taken(log)
+        if self._replication is not None:
+            self._replication.log_recovered(log)
 
     def role_taken(self, log: PartitionLog) -> None:
         """A log does now what the metadata said before."""

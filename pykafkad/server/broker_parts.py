@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pykafkad.server.replication import Replication
     from pykafkad.server.share_groups import ShareGroups
     from pykafkad.server.transaction_markers import TransactionMarkers
+    from pykafkad.server.unmade_partitions import UnmadePartitions
 
 
 class BrokerParts:
@@ -27,6 +28,7 @@ class BrokerParts:
         self._transaction_markers: TransactionMarkers | None = None
         self._other_brokers: OtherBrokers | None = None
         self._replication: Replication | None = None
+        self._unmade_partitions: UnmadePartitions | None = None
 
     @property
     def _this(self) -> Broker:
@@ -99,6 +101,15 @@ class BrokerParts:
 
             self._replication = Replication(self._this)
         return self._replication
+
+    @property
+    def unmade_partitions(self) -> UnmadePartitions:
+        """Partitions that could not be made, and are made later."""
+        if self._unmade_partitions is None:
+            from pykafkad.server.unmade_partitions import UnmadePartitions
+
+            self._unmade_partitions = UnmadePartitions(self._this)
+        return self._unmade_partitions
 
     def role_changed(self, log: PartitionLog, state: PartitionState) -> None:
         """The metadata says something new of a partition; its replica knows that already."""

@@ -22,7 +22,8 @@ _SERVES = f"{run.READY} on "
 """How the report of a node begins that serves; the addresses follow."""
 
 STOP_SECONDS = 90.0
-"""So long the children of a role may take to stop, longer than a controlled shutdown waits; then they are killed."""
+"""So long the children of a role may take to stop, longer than a controlled shutdown waits; then they are killed. Those
+that have stopped may take as long again to end, all of them together."""
 
 _STOPPED = "the nodes stop for another request; ask again when they serve"
 
@@ -119,18 +120,19 @@ class ChildNode:
         if not self.addresses:
             self.process.terminate()
 
-    def close(self) -> None:
-        """It has ended, or does when it hears nothing more: give back what is left of it."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+    def hang_up(self) -> None:
+        """Let it hear nothing more: then it ends, if it has not yet."""
+        assert self.process.stdin is not None
         try:
             self.process.stdin.close()
         except OSError:
             # What was still to be written, nobody reads any more.
             pass
-        self.watcher.join(STOP_SECONDS)
-        if self.status is None:
-            self.process.kill()
-            self.watcher.join()
+
+    def close(self) -> None:
+        """It has ended: give back what is left of it."""
+        assert self.process.stdout is not None
+        self.hang_up()
         self.process.stdout.close()
 
 
@@ -146,7 +148,14 @@ def _failure(child: ChildNode) -> ConfigError:
 class ChildNodes:
     """All children. `start` some, `wait_ready`, then `serve`; `close` ends all that are left."""
 
-    def __init__(self, logs: Logs, *, is_json: bool = False, snapshot_paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        logs: Logs,
+        *,
+        is_json: bool = False,
+        snapshot_paths: Sequence[str] = (),
+        clock: Clock | None = None,
+    ) -> None:
         """The log of all of them is written as JSON, as `logs` are, if it `is_json`. Their directories are
         `snapshot_paths`, if snapshots can be made of them."""
         self._snapshot_paths = snapshot_paths
@@ -158,7 +167,7 @@ class ChildNodes:
         self.stopping: str | None = None
         """The signal that came, if one did."""
         self._logs = logs
-        self._clock = Clock()
+        self._clock = clock or Clock()
         self._events: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
     def stop(self, reason: str) -> None:
@@ -267,7 +276,15 @@ class ChildNodes:
         """Stop the brokers, then the controllers, which help them to leave. Who takes too long is killed."""
         self._tell_ends()
         self._stop()
-        for child in (*self.children, *self._stopped):
+        left = [*self.children, *self._stopped]
+        # Those that hold an answer end only when they hear nothing more: all of them do before one is waited for.
+        for child in left:
+            child.hang_up()
+        deadline = self._clock.now() + STOP_SECONDS
+        for child in left:
+            child.watcher.join(max(0.0, deadline - self._clock.now()))
+        self._kill([child for child in left if child.status is None])
+        for child in left:
             child.close()
 
     def stop_all(self) -> list[ChildNode]:
@@ -291,10 +308,15 @@ class ChildNodes:
                 child.is_end_told = True
                 child.ask_to_stop()
             deadline = self._clock.now() + STOP_SECONDS
-            for child in stopping:
-                if not child.closed.wait(max(0.0, deadline - self._clock.now())):
-                    self._logs.warning("server", "node-killed", node=child.node_id, seconds=STOP_SECONDS)
-                    child.process.kill()
-                    child.watcher.join()
-                    killed.append(child)
+            late = [child for child in stopping if not child.closed.wait(max(0.0, deadline - self._clock.now()))]
+            self._kill(late)
+            killed += late
         return killed
+
+    def _kill(self, late: Sequence[ChildNode]) -> None:
+        """End these children, which have had their time, and wait until they have ended."""
+        for child in late:
+            self._logs.warning("server", "node-killed", node=child.node_id, seconds=STOP_SECONDS)
+            child.process.kill()
+        for child in late:
+            child.watcher.join()

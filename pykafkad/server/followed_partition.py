@@ -35,6 +35,11 @@ class Followed:
         log = self.log
         return not log.is_loaded and log.offline is None and not log.closed
 
+    @property
+    def asks_offsets(self) -> bool:
+        """Whether the leader is asked where its log begins and ends; nothing is fetched until it answers."""
+        return self.follower is not None and self.follower.asks_offsets
+
     def is_as_sent(self, now: float) -> bool:
         """Whether there is nothing else to ask than what the session has. It says no where that is not plain."""
         sent, log, follower = self.sent, self.log, self.follower

@@ -285,9 +285,7 @@ class Partitions:
         topic_id = image.topics[topic].id
         if log is not None and log in self._without_leader and self._can_copy(state):
             # Its disk was replaced, and whoever has everything leads again.
-            self._without_leader.discard(log)
-            self.not_led_here.pop(log, None)
-            self._commits.broker.replica_gone(log)
+            self._drop(log)
             log = None
         if log is None:
             settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, topic))
@@ -301,6 +299,26 @@ class Partitions:
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
         self._adopt(log, state)
+
+    def make_again(self, log: PartitionLog) -> PartitionLog | None:
+        """Make a partition that could not be made, and for which `log` stands; None if that fails again, or if the
+        partition is gone."""
+        image = self._image
+        assert image is not None
+        topic = image.topic_by_id(log.topic_id)
+        if topic is None or self._by_name.get((log.topic, log.partition)) is not log:
+            return None
+        self._drop(log)
+        del self._by_name[log.topic, log.partition]
+        self.changes += 1
+        made = self._open_waiting(log.topic, log.partition)
+        return made if made.offline is None else None
+
+    def _drop(self, log: PartitionLog) -> None:
+        """Another log takes the place of one that stands for nothing on any disk."""
+        self._without_leader.discard(log)
+        self.not_led_here.pop(log, None)
+        self._commits.broker.replica_gone(log)
 
     def _can_copy(self, state: PartitionState) -> bool:
         return state.leader not in (self._node_id, NO_LEADER)
@@ -378,6 +396,7 @@ class Partitions:
         directories = self.directories
         named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
         directory = directories.place(topic, index, topic_id, named, can_copy=self._can_copy(state))
+        may_pass = False
         if directory is not None:
             try:
                 return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)
@@ -386,6 +405,8 @@ class Partitions:
                     raise
                 failure = error.copy()
                 directories.report(directory, error if error.is_passing else failure)
+                # Other directories are given up when they are full.
+                may_pass = error.is_passing or (error.lacks_space and directory is directories.metadata)
         else:
             # In a directory that failed: known, and out of service until a start finds the directory again.
             failures = list(directories.failed.values())
@@ -399,6 +420,8 @@ class Partitions:
         log.close()
         if directory is None and not directories.failed:
             self._without_leader.add(log)
+        if may_pass:
+            self._commits.broker.unmade_partitions.add(log)
         return log
 
     def _delete_topic(self, topic: Topic, at_once: int) -> list[PartitionLog]:

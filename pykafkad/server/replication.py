@@ -114,6 +114,11 @@ class Replication:
         elif self._fetchers is not None:
             self._fetchers.leave(log)
 
+    def log_recovered(self, log: PartitionLog) -> None:
+        """A log is back in service: what it missed is fetched, if it is followed."""
+        if self._fetchers is not None:
+            self._fetchers.log_recovered(log)
+
     def forget(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
         self._led.pop(log, None)

@@ -34,14 +34,14 @@ PLANTS = (
     ),
     Plant(
         "a follower asks for more a turn after its answer",
-        "server/replica_fetchers.py",
-        'finally:\n    self.fired("")',
+        "server/leader_fetcher.py",
+        "finally:\n    self._ask()",
         "finally:\n    self._plan(self._broker.runtime.now)",
         BROKERS,
     ),
     Plant(
         "a follower that may open no log in a turn never asks for it",
-        "server/replica_fetchers.py",
+        "server/leader_fetcher.py",
         "is_partial, later = True, now",
         "is_partial = True",
         ROLES,

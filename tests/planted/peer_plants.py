@@ -10,6 +10,8 @@ REPLICATED = ("tests/server/test_replicated_brokers.py",)
 SECURITY = ("tests/server/test_peer_security.py",)
 EXCHANGES = ("tests/sasl/test_node_logins.py",)
 BROKERS = ("tests/simulation/test_brokers_world.py",)
+FETCHER = ("tests/server/test_leader_fetcher.py",)
+UNMADE = ("tests/server/test_unmade_partitions.py",)
 
 PLANTS = (
     Plant(
@@ -168,9 +170,58 @@ PLANTS = (
     ),
     Plant(
         "the high watermark of an answer that parts the logs counts as heard",
-        "server/replica_fetchers.py",
+        "server/leader_fetcher.py",
         "if question != machine.question() or diverging[0] >= 0:",
         "if False:",
         BROKERS,
+    ),
+    Plant(
+        "the only log of a leader is not fetched again when its disk has space",
+        "server/broker.py",
+        "if self._replication is not None:\n    self._replication.log_recovered(log)",
+        "pass",
+        FETCHER,
+    ),
+    Plant(
+        "a partition that was cut waits for records of the others",
+        "server/leader_fetcher.py",
+        "    later = due if later is None else min(later, due)\nelse:\n    is_held_up = True",
+        "    later = due if later is None else min(later, due)",
+        FETCHER,
+    ),
+    Plant(
+        "a partition whose leader is asked where its log begins waits for records of the others",
+        "server/leader_fetcher.py",
+        "elif followed.asks_offsets:\n    is_held_up = True",
+        "",
+        FETCHER,
+    ),
+    Plant(
+        "a partition that could not be made is tried once",
+        "server/partitions.py",
+        "if may_pass:\n    self._commits.broker.unmade_partitions.add(log)",
+        "",
+        UNMADE,
+    ),
+    Plant(
+        "what coordinates by a partition does not hear that it was made",
+        "server/unmade_partitions.py",
+        "self._broker.log_recovered(made)",
+        "pass",
+        UNMADE,
+    ),
+    Plant(
+        "partitions are made on a disk without space",
+        "server/unmade_partitions.py",
+        "if self._has_room():",
+        "if True:",
+        UNMADE,
+    ),
+    Plant(
+        "a partition that could not be made is made after it was moved away",
+        "server/partitions.py",
+        "if topic is None or self._by_name.get((log.topic, log.partition)) is not log:\n    return None",
+        "if topic is None:\n    return None",
+        UNMADE,
     ),
 )

@@ -33,7 +33,7 @@ FOUND_BY_SEEDS = (
     ),
     Plant(
         "a follower begins by cutting its log to its high watermark",
-        "server/replica_fetchers.py",
+        "server/leader_fetcher.py",
         "log.replica.opened(log.written_end_offset, log.high_watermark)\nfollowed.follower = Follower(",
         "follower_log.truncate(log, log.high_watermark, self._broker.runtime.now_ms)\n"
         "log.replica.opened(log.written_end_offset, log.high_watermark)\nfollowed.follower = Follower(",
@@ -139,7 +139,7 @@ FOUND_BY_SEEDS = (
     ),
     Plant(
         "a follower goes on asking in its old epoch",
-        "server/replica_fetchers.py",
+        "server/leader_fetcher.py",
         "if known is not None and known.leader_epoch == leader_epoch:",
         "if known is not None:",
         SEEDS,
@@ -331,7 +331,7 @@ PLANTS = (
     ),
     Plant(
         "a follower fetches above its throttle",
-        "server/replica_fetchers.py",
+        "server/leader_fetcher.py",
         "if due <= now and throttles is not None and throttles.delays(followed.log, followed.lag):",
         "if False:",
         THROTTLES,

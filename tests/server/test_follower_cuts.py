@@ -11,7 +11,7 @@ from pykafkad.log import follower_log
 from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
 from pykafkad.log.replica import FOLLOWER, LEADER
 from pykafkad.server.broker import Broker
-from pykafkad.server.replica_fetchers import LeaderFetcher
+from pykafkad.server.leader_fetcher import LeaderFetcher
 from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
 

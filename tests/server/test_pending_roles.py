@@ -8,10 +8,10 @@ from pykafkad.handlers import fetch_follower
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.replica import LEADER
 from pykafkad.server import pending_partitions
+from pykafkad.server.leader_fetcher import LeaderFetcher
 from pykafkad.server.partitions import Partitions
 from pykafkad.server.pending_partitions import PendingPartitions
 from pykafkad.server.purgatory import Purgatory
-from pykafkad.server.replica_fetchers import LeaderFetcher
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.simulation.brokers_world import BrokersWorld
@@ -19,6 +19,7 @@ from tests.simulation.brokers_world import BrokersWorld
 COUNT = 60
 AT_ONCE, PER_TURN, PER_FETCH = 4, 3, 2
 LOADS = 5
+STEPS = {PendingPartitions: "fired", LeaderFetcher: "_ask"}
 
 
 @pytest.fixture
@@ -44,15 +45,15 @@ def stopped(monkeypatch):
 def stop_steps(patch, *classes):
     """Nothing of what waits is done by itself, and no follower asks for partitions; or one of these."""
     held = []
-    for each in classes or (PendingPartitions, LeaderFetcher):
-        patch.setattr(each, "fired", lambda self, key: held.append((self, key)))
+    for each in classes or STEPS:
+        patch.setattr(each, STEPS[each], lambda self, *key: held.append((self, key)))
     return held
 
 
 def go_on(patch, held):
     patch.undo()
     for each, key in held:
-        each.fired(key)
+        getattr(each, STEPS[type(each)])(*key)
 
 
 def fail(world, victim):

@@ -7,7 +7,7 @@ from pykafkad.handlers import fetch_follower
 from pykafkad.handlers.fetch import Fetch
 from pykafkad.handlers.fetch_follower import note_quiet
 from pykafkad.metadata import events
-from pykafkad.server.replica_fetchers import LeaderFetcher
+from pykafkad.server.leader_fetcher import LeaderFetcher
 from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
 

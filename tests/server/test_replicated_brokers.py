@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad import errors
-from pykafkad.server.replica_fetchers import LeaderFetcher
+from pykafkad.server.leader_fetcher import LeaderFetcher
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, fetch, produce
 from tests.server.test_other_brokers import TRANSACTION, Producer, committed

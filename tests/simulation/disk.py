@@ -113,6 +113,10 @@ class MemoryDisk(Disk):
         self._failures[operation] = [at, sticky, part]
         self.error = OSError(error, "simulated")
 
+    def fill(self, part=0):
+        """No write succeeds from now on for lack of space; each leaves its first `part` bytes behind."""
+        self.fail("write", sticky=True, part=part)
+
     def heal(self):
         """No further failures."""
         self._failures.clear()
@@ -251,7 +255,9 @@ class MemoryDisk(Disk):
         self._call("sync", path)
 
     def usage(self, path):
-        return 1 << 40, 1 << 39
+        failure = self._failures.get("write")
+        is_full = failure is not None and failure[1] and self.error.errno == errno.ENOSPC
+        return 1 << 40, 0 if is_full else 1 << 39
 
     def lock(self, path):
         if path in self.locks:

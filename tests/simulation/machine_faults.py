@@ -90,3 +90,23 @@ def disk_fails(world):
 
     world.cluster.network.at(world.now + 4.0 * chance.random(), replace)
     return False
+
+
+def disk_fills(world):
+    """A machine's disk has no space for a while. A log whose write fails is out of service, and comes back when there
+    is space again; nobody starts the machine again for that."""
+    node = world.any_running()
+    if node is None or node in world.failing:
+        return False
+    disk, incarnation = node.disk, node.incarnation
+    disk.fill(part=world.chance.randrange(200))
+    world.failing.add(node)
+
+    def make_room():
+        world.failing.discard(node)
+        if node.is_running and node.incarnation == incarnation:
+            world.happened["disk fills"] += any(log.offline is not None for log in node.broker.partitions)
+            disk.heal()
+
+    world.cluster.network.at(world.now + 4.0 * world.chance.random(), make_room)
+    return False

@@ -26,7 +26,7 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails", "drift")
+RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails", "drift", "disk fills")
 """Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
 to the end."""
 FAULTS = SWARM + RARE
@@ -422,6 +422,7 @@ _FAULTS = {
     "rolling": machine_faults.rolling,
     "disk fails": machine_faults.disk_fails,
     "drift": machine_faults.drift,
+    "disk fills": machine_faults.disk_fills,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }
