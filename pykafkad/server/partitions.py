@@ -162,7 +162,8 @@ class Partitions:
                 if directory is directories.metadata:
                     raise
                 directories.logs.error("storage", "checkpoint-failed", directory=directory.path, reason=failure)
-                directories.report(directory, failure)
+                # Whatever failed, nothing may be appended there, so a failure that passes does not count as one.
+                directories.report(directory, failure.copy())
 
     def not_led_among(self, places: Iterable[tuple[str, int]]) -> list[PartitionLog]:
         """The logs of these partitions, given by topic and index, that another broker leads, or nobody."""

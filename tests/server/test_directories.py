@@ -342,8 +342,10 @@ def test_a_directory_inside_another_may_be_called_like_one_of_several(tmp_path):
     world.stop()
 
 
-def test_a_directory_whose_old_checkpoint_cannot_be_corrected_goes_out_of_service(paths, monkeypatch):
-    """The others serve: only that of the metadata is needed by all."""
+@pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE, errno.ENFILE])
+def test_a_directory_whose_old_checkpoint_cannot_be_corrected_goes_out_of_service(paths, monkeypatch, code):
+    """Even if only descriptors are lacking, as what is appended would be committed by it. The others serve: only that
+    of the metadata is needed by all."""
     world = start(paths)
     world.create_topic("t", 3)
     for partition in range(3):
@@ -355,7 +357,7 @@ def test_a_directory_whose_old_checkpoint_cannot_be_corrected_goes_out_of_servic
 
     def write_tables(self, *tables):
         assert self.path == paths[1]
-        raise StorageFailure("write", self.path, OSError(errno.EIO, "Input/output error"))
+        raise StorageFailure("write", self.path, OSError(code, "simulated"))
 
     with monkeypatch.context() as failing:
         failing.setattr(OffsetCheckpoints, "write", write_tables)

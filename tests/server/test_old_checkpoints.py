@@ -33,10 +33,11 @@ def test_a_start_corrects_it(killed):
     assert world.broker(2).serving
 
 
-def test_a_start_that_cannot_correct_it_fails(killed, monkeypatch):
+@pytest.mark.parametrize("code", [errno.EIO, errno.EMFILE])
+def test_a_start_that_cannot_correct_it_fails(killed, monkeypatch, code):
     def write(self, *tables):
-        raise StorageFailure("write", self.path, OSError(errno.EIO, "Input/output error"))
+        raise StorageFailure("write", self.path, OSError(code, "simulated"))
 
     monkeypatch.setattr(OffsetCheckpoints, "write", write)
-    with pytest.raises(StorageFailure, match="write /data/broker2: Input/output error"):
+    with pytest.raises(StorageFailure, match="write /data/broker2: simulated"):
         killed.restart()
