@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafkad.disk import Disk
     from pykafkad.errors import StorageFailure
     from pykafkad.log.recent_segments import RecentSegments
+    from pykafkad.log.recovery import Checkpointed
     from pykafkad.log.segment import Segment
 
 _base_offset = attrgetter("base_offset")
@@ -27,6 +28,7 @@ class LogSegments:
     offline: StorageFailure | None
     _active: Segment
     _disk: Disk
+    _initial: Checkpointed
     _recent_sealed: RecentSegments
 
     @property
@@ -37,6 +39,11 @@ class LogSegments:
         except AttributeError:
             return False
         return True
+
+    @property
+    def unrecovered(self) -> Checkpointed | None:
+        """What the checkpoints say of a log that is to be recovered when it is loaded; None for all others."""
+        return None if self.is_loaded or self._initial.clean else self._initial
 
     @property
     def size_bytes(self) -> int:

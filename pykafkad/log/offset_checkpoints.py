@@ -30,7 +30,7 @@ class OffsetCheckpoints:
     the writes at once: a `CheckpointJob` that was begun before one is out of date."""
 
     __slots__ = (
-        "_exceed_logs",
+        "_high_watermarks_exceed_logs",
         "_last_fresh",
         "_written",
         "departed",
@@ -50,7 +50,7 @@ class OffsetCheckpoints:
         self.log_starts = self._read(checkpoints.LOG_START_FILE)
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARK_FILE)
         self._written: dict[str, bytes] = {}
-        self._exceed_logs = False
+        self._high_watermarks_exceed_logs = False
         self.departed: set[tuple[str, int]] = set()
         self.fresh: dict[str, None] = {}
         self._last_fresh = 0
@@ -71,7 +71,8 @@ class OffsetCheckpoints:
         """Take the offsets of a log that was loaded after an unclean stop; None: it has no segment, and begins anew at
         its start. If it ends below the high watermark that the files give it, `correct` has to write them."""
         start = self.log_starts.get(key, 0)
-        self._exceed_logs |= self.high_watermarks.get(key, 0) > (start if log is None else log.end_offset)
+        end = start if log is None else log.end_offset
+        self._high_watermarks_exceed_logs |= self.high_watermarks.get(key, 0) > end
         if log is not None:
             self.note(key, log)
         else:
@@ -81,9 +82,9 @@ class OffsetCheckpoints:
         """Call this after the logs were recovered, and before anything is appended. It writes the files anew if one of
         them gives a log a high watermark above its end: with the next kill, records would count as committed that were
         appended since and never were. Raises `StorageFailure`."""
-        if self._exceed_logs:
+        if self._high_watermarks_exceed_logs:
             self.write(*self.tables())
-            self._exceed_logs = False
+            self._high_watermarks_exceed_logs = False
 
     def note(self, key: tuple[str, int], log: PartitionLog) -> None:
         """Take the offsets of a loaded log for the next write."""
@@ -113,15 +114,18 @@ class OffsetCheckpoints:
     def prepare_cut(self, log: PartitionLog, end_offset: int) -> str | None:
         """A log is to be cut so that it ends there: the checkpoints, which may say that more is synced or committed, do
         not count from now on. That is so when `path` is synced. Then the log may be cut, and the name that is returned
-        goes to `cut_made`; None if the checkpoints say no more. Raises `StorageFailure`."""
+        goes to `cut_made`; None if the checkpoints say no more. Until then the name is not in `fresh`: checkpoints that
+        are written meanwhile say what was known before the cut, and must not remove the file. Raises
+        `StorageFailure`."""
         key = log.topic, log.partition
         if max(self.of(key)) <= end_offset:
             return None
         return self.write_fresh(key, min(log.log_start_offset, end_offset))
 
     def cut_made(self, log: PartitionLog, name: str | None) -> None:
-        """The log is cut, and knows by itself how much of it is synced: the next checkpoints count again. Those that
-        were begun before do not know that, and what was noted for the next ones is replaced."""
+        """The log is cut, or was recovered late (`ReopenJob`), and knows by itself how much of it is synced: the next
+        checkpoints count again. Those that were begun before do not know that, and what was noted for the next ones is
+        replaced."""
         if name is not None:
             self.fresh[name] = None
             self.note((log.topic, log.partition), log)
@@ -131,10 +135,20 @@ class OffsetCheckpoints:
 
         Nothing is synced: the file's name reaches the device with that of the partition's folder. Raises
         `StorageFailure`."""
-        self._last_fresh += 1
-        path = f"{self.path}/{_fresh_stem(key)}.{log_start_offset}.{self._last_fresh}{FRESH_SUFFIX}"
+        path = self.name_fresh(key, log_start_offset)
         self.disk.write(path, b"")
         return path
+
+    def name_fresh(self, key: tuple[str, int], log_start_offset: int) -> str:
+        """The path of a file like that of `write_fresh`, which is not written yet."""
+        self._last_fresh += 1
+        return f"{self.path}/{_fresh_stem(key)}.{log_start_offset}.{self._last_fresh}{FRESH_SUFFIX}"
+
+    def sync_fresh(self, path: str) -> None:
+        """Write the file that `name_fresh` has named, and bring its name to the device; on any thread. Raises
+        `StorageFailure`."""
+        self.disk.write(path, b"")
+        self.disk.sync_directory(self.path)
 
     def take_fresh(self, names: list[str], present: Set[tuple[str, int]], *, is_clean: bool) -> None:
         """At a start: `names` are those of all files, `present` the partitions that are there. After a clean stop the
@@ -185,7 +199,8 @@ class OffsetCheckpoints:
 class CheckpointJob:
     """One writing of the checkpoints: `run` and then `sync_names` on any thread, `finish` between them on the loop's.
 
-    The new files are written and synced beside the old ones, and take their places in `finish`."""
+    The new files are written and synced beside the old ones, and take their places in `finish`. Only the files that
+    were in `fresh` at the beginning are removed."""
 
     __slots__ = ("_contents", "_departed", "_fresh", "_keys", "_offsets", "_owner", "_writes")
 

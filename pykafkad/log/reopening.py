@@ -9,6 +9,7 @@ from pykafkad.log import recovery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.offset_checkpoints import OffsetCheckpoints
     from pykafkad.log.partition_log import PartitionLog
 
 
@@ -20,18 +21,27 @@ def can_reopen(log: PartitionLog) -> bool:
 
 
 class ReopenJob:
-    """Recovers a log for which `can_reopen` is true: call `run` on any thread, then `finish` on the loop's thread.
-    Between the two the log stays out of service, and can be read."""
+    """Recovers a log for which `can_reopen` is true: call `run` on any thread, then `finish` or `give_up` on the loop's
+    thread. Until then the log stays out of service, and can be read.
 
-    __slots__ = ("_directory", "_known", "_loaded", "_now_ms", "log")
+    The start after an unclean stop may have failed to recover the log. It may then end below the high watermark in the
+    checkpoint, which would commit what is appended. So before it is back, it comes to the device that the checkpoints
+    do not count for it."""
 
-    def __init__(self, log: PartitionLog, now_ms: int) -> None:
+    __slots__ = ("_directory", "_fresh", "_known", "_loaded", "_now_ms", "_offsets", "log")
+
+    def __init__(self, log: PartitionLog, now_ms: int, offsets: OffsetCheckpoints) -> None:
+        """`offsets` are those of the log's directory."""
         self.log = log
+        self._offsets = offsets
         self._directory = log.directory
         self._now_ms = now_ms
         self._loaded: recovery.Loaded | None = None
-        self._known: recovery.Checkpointed | None = None
-        if log.is_loaded:
+        self._known = log.unrecovered
+        self._fresh: str | None = None
+        if self._known is not None:
+            self._fresh = offsets.name_fresh((log.topic, log.partition), self._known.log_start_offset)
+        elif log.is_loaded:
             self._known = recovery.Checkpointed(False, log.recovery_point, log.log_start_offset, log.high_watermark)
 
     @property
@@ -40,13 +50,17 @@ class ReopenJob:
         return self.log.directory != self._directory
 
     def run(self) -> None:
-        """Read the files. Raises `StorageFailure`. A log that was never opened is read at its next use."""
+        """Read the files. Raises `StorageFailure`. A log that was not opened since a clean stop is read at its next
+        use."""
         log = self.log
         if self._known is None:
             return
-        # A batch whose write failed was refused, even if the file holds all of it.
-        active = log.segments[-1]
-        active.file.truncate(active.written_size)
+        if self._fresh is not None:
+            self._offsets.sync_fresh(self._fresh)
+        else:
+            # A batch whose write failed was refused, even if the file holds all of it.
+            active = log.segments[-1]
+            active.file.truncate(active.written_size)
         self._loaded = recovery.load(log.disk, self._directory, log.topic_id, self._known, log.settings, self._now_ms)
 
     def finish(self) -> None:
@@ -54,7 +68,13 @@ class ReopenJob:
         log = self.log
         log.offline = log.write_failure = None
         if self._loaded is not None and self._known is not None:
-            for segment in log.segments:
+            for segment in log.segments if log.is_loaded else ():
                 segment.drop_file()
             log.load(self._known, self._loaded)
+            self._offsets.cut_made(log, self._fresh)
         log.update_settings(log.settings)
+
+    def give_up(self) -> None:
+        """The log stays as it was. The next checkpoints remove what `run` may have written."""
+        if self._fresh is not None:
+            self._offsets.fresh[self._fresh] = None

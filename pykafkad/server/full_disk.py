@@ -46,8 +46,9 @@ class FullDisk:
         for log in [each for each in self._waiting if not can_reopen(each)]:
             del self._waiting[log]
         for log in self._waiting:
-            if log not in broker.compaction.busy and self._has_room(log):
-                job = ReopenJob(log, broker.runtime.now_ms)
+            directory = broker.directories.of(log)
+            if directory is not None and log not in broker.compaction.busy and self._has_room(log):
+                job = ReopenJob(log, broker.runtime.now_ms, directory.offsets)
                 self._is_busy = True
                 broker.runtime.offload.submit(job.run, partial(self._recovered, job))
                 return
@@ -64,6 +65,13 @@ class FullDisk:
         self._is_busy = False
         log = job.log
         seconds = LOOK_SECONDS
+        if not isinstance(result, Exception) and not job.has_moved and can_reopen(log):
+            del self._waiting[log]
+            job.finish()
+            self._broker.log_recovered(log)
+            seconds = 0.0
+        else:
+            job.give_up()
         if isinstance(result, StorageFailure):
             self._broker.logs.error(
                 "storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result
@@ -72,11 +80,6 @@ class FullDisk:
             del self._waiting[log]
             self._broker.runtime.unexpected(result)
         elif job.has_moved:
-            seconds = 0.0
-        elif can_reopen(log):
-            del self._waiting[log]
-            job.finish()
-            self._broker.log_recovered(log)
             seconds = 0.0
         if self._waiting:
             self._look_in(seconds)

@@ -10,6 +10,7 @@ from pykafkad.log import follower_log
 from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, decode_offsets, encode_offsets
 from pykafkad.log.follower import Question, whole_batches
 from pykafkad.log.partition_log import COORDINATOR
+from pykafkad.log.reopening import ReopenJob, can_reopen
 from tests.log.settings import NOW_MS, TOPIC_ID, append, batch, content, open_directory, open_log, topic_settings
 from tests.simulation.crash_disk import CrashDisk
 from tests.simulation.disk import MemoryDisk
@@ -358,3 +359,92 @@ def test_what_is_appended_after_a_cut_is_not_committed_by_an_old_checkpoint(is_n
     uncommitted(log, source, 4)
     _, log = opened_again(disk)
     assert log.end_offset == source.end_offset and log.high_watermark <= 4
+
+
+NO_SPACE = [("write", 1), ("write", 2), ("open", 1), ("truncate", 1)]
+
+
+def not_recovered(operation, at):
+    """A log that lost records with a power loss, and could not be recovered at the start for lack of space."""
+    disk = CrashDisk()
+    source = leader(open_directory(disk=MemoryDisk()), [(1, 5)])
+    directory = open_directory(disk=disk)
+    log = following(directory)
+    log.flush()
+    copy(source, log)
+    directory.checkpoint()
+    disk.kill()
+    disk.lose_power(random.Random(3))
+    directory = open_directory(disk=disk)
+    disk.fail(operation, at=at)
+    log = directory.open_partition("t", 0, TOPIC_ID, topic_settings())
+    disk.heal()
+    directory.offsets.correct()
+    assert can_reopen(log)
+    return disk, source, directory, log
+
+
+def reopened(directory, log):
+    """The log is back; also a checkpoint that was begun a moment before."""
+    job = ReopenJob(log, NOW_MS, directory.offsets)
+    job.run()
+    checkpoint = directory.checkpoint_job()
+    job.finish()
+    return checkpoint
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+@pytest.mark.parametrize("lost_bytes", [0, 30])
+@pytest.mark.parametrize(("operation", "at"), NO_SPACE)
+def test_what_a_log_gets_that_was_recovered_late_is_not_committed(operation, at, lost_bytes, is_checkpointed):
+    """It may have less than at the first try. A checkpoint that was begun before it is back says what the old one
+    says, and does not count."""
+    disk, source, directory, log = not_recovered(operation, at)
+    file = disk.files["/data/t-0/00000000000000000000.log"]
+    del file.data[len(file.data) - lost_bytes :]
+    job = reopened(directory, log)
+    # A clean stop must not say that a log is whole that nobody has recovered.
+    assert log.is_loaded
+    end = log.end_offset
+    assert end < source.end_offset
+    if is_checkpointed:
+        job.run()
+        job.finish()
+        job.sync_names()
+    uncommitted(log, source, end)
+    _, log = opened_again(disk)
+    assert log.end_offset == source.end_offset and log.high_watermark <= end
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_loss_of_power_forgets_no_late_recovery(seed):
+    disk, source, directory, log = not_recovered("write", 1)
+    disk.names_apart = True
+    reopened(directory, log)
+    end = log.end_offset
+    uncommitted(log, source, end)
+    log.flush()
+    disk.kill()
+    disk.lose_power(random.Random(seed))
+    _, log = opened_again(disk)
+    assert log.end_offset == source.end_offset and log.high_watermark <= end
+
+
+@pytest.mark.parametrize(("operation", "at"), NO_SPACE)
+def test_a_late_recovery_that_fails_or_is_cut_short_changes_nothing(operation, at):
+    disk, source, directory, log = not_recovered("write", 1)
+    job = ReopenJob(log, NOW_MS, directory.offsets)
+    disk.fail(operation, at=at)
+    try:
+        job.run()
+    except StorageFailure:
+        disk.heal()
+        job.give_up()
+        directory.checkpoint()
+        assert not [name for name in disk.listdir("/data") if name.endswith(".tmp")]
+    assert log.offline is not None and not log.is_loaded
+    _, log = opened_again(disk)
+    end = log.end_offset
+    uncommitted(log, source, end)
+    _, log = opened_again(disk)
+    assert log.end_offset == source.end_offset and log.high_watermark <= end < source.end_offset

@@ -12,8 +12,8 @@ from tests.log.settings import NOW_MS, append, batch, content, offsets_of, open_
 from tests.simulation.disk import MemoryDisk
 
 
-def reopen(log):
-    job = ReopenJob(log, NOW_MS)
+def reopen(directory, log):
+    job = ReopenJob(log, NOW_MS, directory.offsets)
     job.run()
     job.finish()
 
@@ -23,7 +23,8 @@ def reopen(log):
 def test_the_log_ends_with_what_was_acknowledged(part, can_truncate):
     """Even if the file holds the whole refused batch. Its producer may send it again."""
     disk = MemoryDisk()
-    log = open_log(open_directory(disk=disk), segment_bytes=400)
+    directory = open_directory(disk=disk)
+    log = open_log(directory, segment_bytes=400)
     for sequence in range(5):
         append(log, batch(1, 100, producer_id=7, producer_epoch=0, base_sequence=sequence))
     disk.fail("write", part=part)
@@ -35,7 +36,7 @@ def test_the_log_ends_with_what_was_acknowledged(part, can_truncate):
     assert can_reopen(log) and log.producers[7].next_sequence == 6
     disk.heal()
     before = log.read(0, 1 << 20, end_offset=log.high_watermark)
-    reopen(log)
+    reopen(directory, log)
     assert log.offline is None and not can_reopen(log)
     assert (log.end_offset, log.high_watermark, log.producers[7].next_sequence) == (5, 5, 5)
     assert offsets_of(before)[0] == 0, "a read that is under way goes on"
@@ -45,17 +46,18 @@ def test_the_log_ends_with_what_was_acknowledged(part, can_truncate):
 
 def test_a_disk_that_is_still_full_can_be_tried_again():
     disk = MemoryDisk()
-    log = open_log(open_directory(disk=disk))
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
     append(log, batch(2))
     disk.fail("write", part=50)
     disk._failures["truncate"] = [1, True, 0]
     with pytest.raises(StorageFailure):
         append(log, batch(2))
     with pytest.raises(StorageFailure):
-        reopen(log)
+        reopen(directory, log)
     assert log.offline is not None and log.end_offset == 2
     disk.heal()
-    reopen(log)
+    reopen(directory, log)
     assert append(log, batch()) == [2]
 
 
@@ -64,14 +66,15 @@ def test_a_log_that_could_not_be_opened_is_opened_at_its_next_use():
     directory = open_directory(disk=disk)
     append(open_log(directory), batch(2))
     directory.close()
-    log = open_log(open_directory(disk=disk))
+    directory = open_directory(disk=disk)
+    log = open_log(directory)
     assert not log.is_loaded
     disk.fail("open", sticky=True)
     with pytest.raises(StorageFailure):
         log.load()
     disk.heal()
     assert can_reopen(log)
-    reopen(log)
+    reopen(directory, log)
     assert (log.end_offset, log.offline) == (2, None)
 
 

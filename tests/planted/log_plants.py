@@ -22,46 +22,8 @@ INDEXES = (
 RETENTION = ("tests/log/test_retention.py", "tests/log/test_crashes.py")
 
 TRANSACTIONS = ("tests/log/test_transactions.py",)
-FOLLOWER_LOG = ("tests/log/test_follower_log.py",)
-OLD_CHECKPOINTS = ("tests/server/test_old_checkpoints.py",)
 
 PLANTS = (
-    # Checkpoints that say more than a log has.
-    Plant(
-        "a start leaves a high watermark above the end of a log in the checkpoint",
-        "server/partitions.py",
-        "if loading:\n    self._correct_checkpoints()",
-        "pass",
-        OLD_CHECKPOINTS,
-    ),
-    Plant(
-        "a healthy log hides that another one ends below its high watermark",
-        "log/offset_checkpoints.py",
-        "self._exceed_logs |=",
-        "self._exceed_logs =",
-        FOLLOWER_LOG,
-    ),
-    Plant(
-        "a log without a segment keeps its high watermark in the checkpoint",
-        "log/directory.py",
-        "else:\n    self.offsets.recovered((log.topic, log.partition), None)",
-        "else:\n    pass",
-        FOLLOWER_LOG,
-    ),
-    Plant(
-        "a cut leaves a high watermark above the end of a log in the checkpoint",
-        "log/offset_checkpoints.py",
-        "max(self.of(key)) <= end_offset",
-        "max(self.of(key)[:2]) <= end_offset",
-        FOLLOWER_LOG,
-    ),
-    Plant(
-        "what was noted of a log before it was cut goes to the checkpoint",
-        "log/offset_checkpoints.py",
-        "self.note((log.topic, log.partition), log)",
-        "pass",
-        FOLLOWER_LOG,
-    ),
     # Ranges of aborted transactions.
     Plant(
         "reads in the middle of an aborted transaction are told of none",

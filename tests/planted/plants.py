@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted import (
     audit_plants,
     authorizer_plants,
+    checkpoint_plants,
     consumer_group_plants,
     control_plants,
     coordinator_plants,
@@ -46,6 +47,7 @@ PLANTS = (
     *wire_plants.PLANTS,
     *large_write_plants.PLANTS,
     *log_plants.PLANTS,
+    *checkpoint_plants.PLANTS,
     *log_line_plants.PLANTS,
     *replica_plants.PLANTS,
     *replication_plants.PLANTS,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
+from copy import deepcopy
 
 import pytest
 
 from pykafkad.errors import name
+from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, encode_offsets
+from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
 from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.handlers.transaction_requests import Producer
+from tests.log.settings import open_directory
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.world import World
 
@@ -26,6 +30,13 @@ class SmallDisk(MemoryDisk):
     def fill(self, error=errno.ENOSPC, part=0):
         self.fail("write", sticky=True, error=error, part=part)
         self.free_bytes = 0
+
+    def fill_folder(self, folder):
+        """What is written there finds no space."""
+        self._call = lambda operation, path, data=None: super(SmallDisk, self)._call(
+            operation if f"/{folder}/" in path else f"other {operation}", path, data
+        )
+        self.fail("write", sticky=True)
 
     def make_room(self):
         self.heal()
@@ -79,6 +90,36 @@ def test_a_partition_is_written_again_when_there_is_space(world, disk):
     world.stop()
     again = world.restart()
     assert values(again.broker.partitions.get("t", 0)) == (3, 3, 3)
+
+
+def test_a_partition_that_was_not_recovered_at_the_start_comes_back_without_its_checkpoint(world, disk):
+    """That says more than the partition has, and would commit what it gets from now on."""
+    world.create_topic("t")
+    assert write(world) == "NONE"
+    disk.kill()
+    disk.write(f"/data/{HIGH_WATERMARK_FILE}", encode_offsets({("t", 0): 50}))
+    disk.fill_folder("t-0")
+    world = world.restart()
+    log = world.broker.partitions.get("t", 0)
+    assert log.offline is not None and write(world) == "KAFKA_STORAGE_ERROR"
+    for _ in range(10):
+        settle(world)
+        assert write(world) == "KAFKA_STORAGE_ERROR", "there is no space yet"
+    assert sum(each.endswith(FRESH_SUFFIX) for each in disk.listdir("/data")) <= 2, "each try leaves a file for ever"
+    disk.make_room()
+    settle(world)
+    assert write(world) == "NONE" and values(log) == (2, 2, 2)
+    assert open_after_kill(disk).checkpointed(("t", 0))[2] <= 1
+    world.advance(10.0)
+    settle(world)
+    assert open_after_kill(disk).checkpointed(("t", 0))[2] == 2, "the next checkpoint counts again"
+
+
+def open_after_kill(disk):
+    """The directory as a start finds it if the broker is killed now."""
+    disk = deepcopy(disk)
+    disk.kill()
+    return open_directory(disk=disk)
 
 
 def test_many_partitions_come_back(world, disk):
