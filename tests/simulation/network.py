@@ -114,8 +114,9 @@ class SimulatedSocket(Descriptor):
         peer = self.peer
         return self.network.link(self.host, peer.host).window_bytes - len(peer.inbox) - peer._in_flight
 
-    def events(self):
-        """The events that hold now, as epoll tells them."""
+    def events(self, asked=READ | WRITE):
+        """The events that hold now, as epoll tells them. Whether there is room to write is looked at if it is asked
+        for."""
         if self.error:
             return READ | WRITE | ERROR | HANGUP
         if not self.is_connected:
@@ -123,7 +124,7 @@ class SimulatedSocket(Descriptor):
         found = READ if self.inbox or self.has_ended else 0
         if self.has_ended:
             found |= PEER_ENDED
-        if (self.peer.is_closed and not self.lost) or self.room() > 0:
+        if asked & WRITE and ((self.peer.is_closed and not self.lost) or self.room() > 0):
             found |= WRITE
         return found
 
@@ -171,7 +172,7 @@ class Listener(Descriptor):
         while self.waiting:
             self.waiting.popleft().reset()
 
-    def events(self):
+    def events(self, asked=READ):
         return READ if self.waiting else 0
 
 

@@ -41,7 +41,7 @@ class Waker(Descriptor):
     def close(self):
         self.is_closed = True
 
-    def events(self):
+    def events(self, asked=READ):
         return READ if self._is_awake else 0
 
 
@@ -83,24 +83,32 @@ class Poller:
         self._known.pop(fd)[1].poller = None
 
     def _found(self):
-        known, news = self._known, self._news
+        known, news, masks, found = self._known, self._news, self._masks, []
         for fd in sorted(news, key=known.__getitem__) if len(news) > 1 else list(news):
-            if found := known[fd][1].events() & (self._masks[fd] | ERROR | HANGUP):
-                yield fd, found
+            mask = masks[fd]
+            if events := known[fd][1].events(mask) & (mask | ERROR | HANGUP):
+                found.append((fd, events))
             else:
                 # Until something changes there is nothing to tell.
                 news.discard(fd)
+        return found
 
     def has_events(self):
         """Whether a poll would tell something."""
-        return bool(self._news) and next(self._found(), None) is not None
+        known, news, masks = self._known, self._news, self._masks
+        for fd in list(news):
+            mask = masks[fd]
+            if known[fd][1].events(mask) & (mask | ERROR | HANGUP):
+                return True
+            news.discard(fd)
+        return False
 
     def poll(self, timeout, maxevents):
-        found = list(self._found())
+        found = self._found()
         if not found and timeout:
             # The loop waits: time passes, as far as nothing happens before.
             self._network.sleep(timeout)
-            found = list(self._found())
+            found = self._found()
         self._network.shuffle(found)
         del found[maxevents:]
         for fd, _ in found:
