@@ -15,7 +15,7 @@ from pykafkad.server.offload import outcome
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
 from tests.simulation.disk import MemoryDisk
-from tests.simulation.network import Host, Network
+from tests.simulation.network import EVERYBODY, Host, Network
 
 
 class EventOffload:
@@ -71,6 +71,9 @@ class Cluster:
         self.times = {}
         """When each runtime wants its next turn, as far as that is known. Who changes a runtime outside of its own
         turns, and of what happens on the network, clears it."""
+        self._told = set()
+        """Names of runtimes whose pollers are known to have something to tell. Until the runtime's turn, or until an
+        action of the network changes it, that stays so: bytes, and turns of others, add to what there is to tell."""
         for name in hosts:
             self.add(name)
 
@@ -97,10 +100,10 @@ class Cluster:
 
     def run(self, until=None, *, holds=lambda: False):
         """Give turns and let time pass until `holds()`, until monotonic second `until`, or until nothing happens."""
-        self.times.clear()
+        self._changed(EVERYBODY)
         while not holds():
-            if self.network.arrive():
-                self.times.clear()
+            for name in self.network.arrive():
+                self._changed(name)
             ready = self._ready()
             if ready:
                 self._turn(self.random.choice(ready))
@@ -113,13 +116,23 @@ class Cluster:
                 return
             self.clock.advance(max(0.0, at - self.clock.now()))
 
+    def _changed(self, name):
+        """Something changed a runtime, or `EVERYBODY`: what is known of it may be so no more."""
+        if name == EVERYBODY:
+            self.times.clear()
+            self._told.clear()
+        else:
+            self.times.pop(name, None)
+            self._due.discard(name)
+            self._told.discard(name)
+
     def _ready(self):
         """The names of those that want a turn."""
         now, times, due, heap = self.clock.now(), self.times, self._due, self._heap
         found = self._with_events()
-        for name in self.runtimes:
-            if name not in times:
-                self._ask_time(name, now)
+        # In any order: what is learned does not depend on it.
+        for name in self.runtimes.keys() - times.keys():
+            self._ask_time(name, now)
         while heap and heap[0][0] <= now:
             at, name = heappop(heap)
             if times.get(name) == at:
@@ -130,14 +143,16 @@ class Cluster:
 
     def _with_events(self):
         """The names of those whose pollers have something to tell."""
-        found, with_news = set(), self.network.with_news
+        told, with_news = self._told, self.network.with_news
         for poller in list(with_news):
+            if poller.host_name in told:
+                continue
             host = self._hosts.get(poller.host_name)
             if host is not None and host.poller is poller and poller.has_events():
-                found.add(poller.host_name)
+                told.add(poller.host_name)
             else:
                 with_news.discard(poller)
-        return found
+        return set(told)
 
     def _wanted_at(self, name):
         """When a runtime wants its next turn, in seconds of the cluster's clock; None: never."""
@@ -162,8 +177,7 @@ class Cluster:
         assert self.turns < self.most_turns, "they go on for ever"
         self._digest.update(name.encode())
         self.runtimes[name].reactor.turn(0)
-        self.times.pop(name, None)
-        self._due.discard(name)
+        self._changed(name)
 
     def _next_at(self):
         """When the next thing happens, or None."""

@@ -12,6 +12,8 @@ from tests.simulation.poller import ERROR, HANGUP, PEER_ENDED, READ, WRITE, Desc
 
 NO_LIMIT = 1 << 40
 FOR_EVER, WHILE_AWAY = "for ever", "while away"
+NOBODY, EVERYBODY = "", "*"
+"""Whom an action changes; otherwise it is the name of one host."""
 
 
 class Link:
@@ -197,12 +199,13 @@ class Network:
 
     # --- time -----------------------------------------------------------------------------------------------------
 
-    def at(self, when, action):
+    def at(self, when, action, changes=EVERYBODY):
         """Call `action()` at monotonic second `when`; for a socket, deliver what has come to it by then. What is due at
-        the same time comes in an order from the seed."""
+        the same time comes in an order from the seed. `changes` names the host whose runtime the action changes
+        otherwise than by news for its poller; `NOBODY` if it only looks, or acts on sockets."""
         self._sequence += 1
         tie = self._random.random() if self._random else 0.0
-        heappush(self._events, (when, tie, self._sequence, action))
+        heappush(self._events, (when, tie, self._sequence, action, changes))
 
     def sleep(self, seconds):
         """Nothing is to be done for so long, or until something arrives."""
@@ -216,18 +219,19 @@ class Network:
         return self._events[0][0] if self._events else None
 
     def arrive(self):
-        """Everything that is due by now happens. Whether that is more than bytes that arrive: these tell pollers, and
-        change nothing else."""
+        """Everything that is due by now happens; the names of the hosts that it changes, with `EVERYBODY` among them.
+        Bytes that arrive tell pollers, and change nothing else."""
         now = self.clock.now()
-        events, is_more = self._events, False
+        events, changed = self._events, ()
         while events and events[0][0] <= now:
-            what = heappop(events)[3]
+            _, _, _, what, changes = heappop(events)
             if type(what) is SimulatedSocket:
                 self._deliver(what)
             else:
                 what()
-                is_more = True
-        return is_more
+                if changes:
+                    changed = (*changed, changes)
+        return changed
 
     def shuffle(self, found):
         """Put what is ready in an order from the seed."""
@@ -332,10 +336,10 @@ class Network:
         there, back = self.link(client.host, address[0]), self.link(address[0], client.host)
         if there.is_cut or back.is_cut or address[0] in self.away:
             # The packets of the handshake are lost; the system sends them again.
-            self.at(self.clock.now() + 1.0, lambda: client.is_closed or self._try(client, address))
+            self.at(self.clock.now() + 1.0, lambda: client.is_closed or self._try(client, address), NOBODY)
             return
         at = self.clock.now() + self._delay(there) + self._delay(back)
-        self.at(at, lambda: client.is_closed or self._connected(client, address))
+        self.at(at, lambda: client.is_closed or self._connected(client, address), NOBODY)
 
     def _connected(self, client, address):
         listener = self.listeners.get(address)

@@ -183,4 +183,4 @@ class Producer:
 
     def _later(self):
         chance = self.world.chance
-        self.world.cluster.network.at(self.world.now + self.pause * chance.uniform(0.2, 2.0), self._next)
+        self.world.cluster.network.at(self.world.now + self.pause * chance.uniform(0.2, 2.0), self._next, CLIENT)

@@ -12,9 +12,9 @@ from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
 from tests.simulation import machine_faults, transactional_part
 from tests.simulation.metadata_checkers import MetadataCheckers
-from tests.simulation.network import Link
+from tests.simulation.network import NOBODY, Link
 from tests.simulation.replication_checkers import Checkers, Violation
-from tests.simulation.replication_clients import Clients, Producer, records_of
+from tests.simulation.replication_clients import CLIENT, Clients, Producer, records_of
 from tests.simulation.replication_losses import Losses
 from tests.simulation.replication_world import CONTROLLER, World
 
@@ -148,7 +148,7 @@ class FaultyWorld(World):
         if self.transactions is not None:
             self.transactions.look()
         seconds = PENDING_SECONDS if self.losses.are_pending() else LOOK_SECONDS
-        self.cluster.network.at(self.now + seconds, self.look)
+        self.cluster.network.at(self.now + seconds, self.look, NOBODY)
 
     def record_committed(self, record, offset, epoch):
         super().record_committed(record, offset, epoch)
@@ -469,4 +469,4 @@ class Reader:
                             f"{self.topic}-{self.index}: {value} is read at {offset}, and {self.seen[offset]} was"
                         )
                     self.offset = offset + 1
-        self.world.cluster.network.at(self.world.now + self.world.chance.uniform(0.05, 0.5), self._next)
+        self.world.cluster.network.at(self.world.now + self.world.chance.uniform(0.05, 0.5), self._next, CLIENT)

@@ -26,7 +26,7 @@ from pykafkad.server.runtime import Runtime
 from pykafkad.wire import messages
 from tests.simulation.cluster import Cluster, EventOffload
 from tests.simulation.disk import MemoryDisk
-from tests.simulation.network import Host, Link
+from tests.simulation.network import EVERYBODY, Host, Link
 
 CONTROLLER = "controller"
 PORT = 9092
@@ -109,7 +109,7 @@ class ControllerLink:
     def to_broker(self, call, incarnation=None):
         """Do something on the broker's loop, after a while, if the link and the broker's life last so long."""
         incarnation = incarnation or self.node.incarnation
-        self.world.later(lambda: self._arrived(call, incarnation))
+        self.world.later(lambda: self._arrived(call, incarnation), self.node.name)
 
     def _arrived(self, call, incarnation):
         if not self.is_cut and self.node.is_running and self.node.incarnation == incarnation:
@@ -361,9 +361,9 @@ class World:
     def broker_started(self, node):
         """A broker has begun a life."""
 
-    def later(self, call):
-        """After the time that a message takes."""
-        self.cluster.network.at(self.now + self.chance.random() * 0.02, call)
+    def later(self, call, changes=EVERYBODY):
+        """After the time that a message takes. For `changes` see `Network.at`."""
+        self.cluster.network.at(self.now + self.chance.random() * 0.02, call, changes)
 
     def controller_does(self, call):
         runtime = self.controller_runtime

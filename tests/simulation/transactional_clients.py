@@ -9,6 +9,7 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
+from tests.simulation.replication_clients import CLIENT
 from tests.simulation.transaction_history import ABORTED, COMMITTED, UNKNOWN
 
 TIMEOUT_MS = 3000
@@ -55,7 +56,7 @@ class Script:
             self._then()
             return
         if isinstance(asked, float):
-            self._world.cluster.network.at(self._world.now + asked, lambda: self._go_on(None))
+            self._world.cluster.network.at(self._world.now + asked, lambda: self._go_on(None), CLIENT)
         elif isinstance(asked, list):
             self._run_all(asked)
         else:
@@ -70,7 +71,7 @@ class Script:
             left -= 1
             if not left:
                 # Not at once: a generator cannot go on while it is in its `yield`.
-                self._world.cluster.network.at(self._world.now, lambda: self._go_on(None))
+                self._world.cluster.network.at(self._world.now, lambda: self._go_on(None), CLIENT)
 
         for body in bodies:
             Script(self._clients, self._name, body, ended)
@@ -241,7 +242,7 @@ class TransactionalClient(Client):
                 self.lives += 1
                 Script(self.clients, self.name, self._live(Life(self.lives)))
 
-        self.world.cluster.network.at(self.world.now + seconds, begin)
+        self.world.cluster.network.at(self.world.now + seconds, begin, CLIENT)
 
     def _live(self, life):
         is_begun = yield from self._begin(life)

@@ -11,6 +11,7 @@ from pykafkad.wire import messages
 from pykafkad.wire.batch import CONTROL_ABORT, parse_header
 from pykafkad.wire.records import iterate_records
 from tests.simulation.replication_checkers import Violation
+from tests.simulation.replication_clients import CLIENT
 from tests.simulation.transaction_history import (
     ABORT,
     COMMIT,
@@ -243,7 +244,7 @@ class CommittedReader:
                 end, records = committed_of(row, start)
                 self.polls.append(Poll(start, end, records))
                 self.offset = end
-        self.world.cluster.network.at(self.world.now + self.part.chance.uniform(0.2, 1.0), self._next)
+        self.world.cluster.network.at(self.world.now + self.part.chance.uniform(0.2, 1.0), self._next, CLIENT)
 
 
 def committed_of(row, offset):
