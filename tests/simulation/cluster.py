@@ -122,27 +122,34 @@ class Cluster:
             self.times.clear()
             self._told.clear()
         else:
-            self.times.pop(name, None)
-            self._due.discard(name)
-            self._told.discard(name)
+            self._forget(name)
+
+    def _forget(self, name):
+        self.times.pop(name, None)
+        self._due.discard(name)
+        self._told.discard(name)
 
     def _ready(self):
         """The names of those that want a turn."""
-        now, times, due, heap = self.clock.now(), self.times, self._due, self._heap
-        found = self._with_events()
-        # In any order: what is learned does not depend on it.
-        for name in self.runtimes.keys() - times.keys():
-            self._ask_time(name, now)
+        now, times, due, runtimes = self.clock.now(), self.times, self._due, self.runtimes
+        if self.network.with_news:
+            self._learn_of_events()
+        for name in runtimes:
+            if name not in times:
+                self._ask_time(name, now)
+        heap = self._heap
         while heap and heap[0][0] <= now:
             at, name = heappop(heap)
             if times.get(name) == at:
                 due.add(name)
-        found |= due
-        # In an order that does not depend on that of a set.
-        return [name for name in self.runtimes if name in found] if found else []
+        found = due | self._told
+        if len(found) > 1:
+            # In an order that does not depend on that of a set.
+            return [name for name in runtimes if name in found]
+        return [name for name in found if name in runtimes]
 
-    def _with_events(self):
-        """The names of those whose pollers have something to tell."""
+    def _learn_of_events(self):
+        """Find those whose pollers have something to tell."""
         told, with_news = self._told, self.network.with_news
         for poller in list(with_news):
             if poller.host_name in told:
@@ -152,7 +159,6 @@ class Cluster:
                 told.add(poller.host_name)
             else:
                 with_news.discard(poller)
-        return set(told)
 
     def _wanted_at(self, name):
         """When a runtime wants its next turn, in seconds of the cluster's clock; None: never."""
@@ -177,7 +183,7 @@ class Cluster:
         assert self.turns < self.most_turns, "they go on for ever"
         self._digest.update(name.encode())
         self.runtimes[name].reactor.turn(0)
-        self._changed(name)
+        self._forget(name)
 
     def _next_at(self):
         """When the next thing happens, or None."""
@@ -187,5 +193,5 @@ class Cluster:
             if name not in self.runtimes:
                 # Should it come back, it is asked anew.
                 times.pop(name, None)
-        both = self.network.next_at(), heap[0][0] if heap else None
-        return min((at for at in both if at is not None), default=None)
+        at = self.network.next_at()
+        return heap[0][0] if heap and (at is None or heap[0][0] < at) else at

@@ -221,8 +221,10 @@ class Network:
     def arrive(self):
         """Everything that is due by now happens; the names of the hosts that it changes, with `EVERYBODY` among them.
         Bytes that arrive tell pollers, and change nothing else."""
-        now = self.clock.now()
         events, changed = self._events, ()
+        if not events:
+            return changed
+        now = self.clock.now()
         while events and events[0][0] <= now:
             _, _, _, what, changes = heappop(events)
             if type(what) is SimulatedSocket:
@@ -235,7 +237,7 @@ class Network:
 
     def shuffle(self, found):
         """Put what is ready in an order from the seed."""
-        if self._random:
+        if self._random and len(found) > 1:
             self._random.shuffle(found)
 
     # --- links ----------------------------------------------------------------------------------------------------

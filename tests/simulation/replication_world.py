@@ -261,9 +261,8 @@ class ReplicationCluster(Cluster):
 
     def _wanted_at(self, name):
         runtime = self.runtimes[name]
-        at = runtime.next_turn_at()
-        is_own = at is not None and isinstance(runtime.clock, MachineClock)
-        return runtime.clock.in_cluster_seconds(at) if is_own else at
+        at, clock = runtime.next_turn_at(), runtime.clock
+        return at if at is None or clock is self.clock else clock.in_cluster_seconds(at)
 
     def adopt(self, name, runtime, host):
         self.network.away.discard(name)
