@@ -3,8 +3,11 @@ epoch, a high watermark that never falls), and of what clients were told at the 
 
 from __future__ import annotations
 
+import functools
+
 from pykafkad.log.replica import LEADER
 from pykafkad.wire.batch import crc32c, parse_header
+from tests.simulation.replication_clients import batch_at, records_of
 
 
 class Violation(AssertionError):
@@ -153,21 +156,22 @@ def batches(log, start, end):
             return
         data, position = found.pread(), 0
         while position < len(data):
-            header = parse_header(data, position)
-            yield (
-                header.base_offset,
-                header.end_offset,
-                header.leader_epoch,
-                crc32c(data[position + 16 : position + header.size_bytes]),
-            )
-            position += header.size_bytes
-            offset = header.end_offset
+            batch = batch_at(data, position)
+            found = _of_batch(batch)
+            yield found
+            position += len(batch)
+            offset = found[1]
+
+
+@functools.lru_cache(maxsize=10_000)
+def _of_batch(batch):
+    """What `batches` tells of one. It is read from each replica, and again at the end: it depends on its bytes only."""
+    header = parse_header(batch)
+    return header.base_offset, header.end_offset, header.leader_epoch, crc32c(batch[16:])
 
 
 def records(log):
     """(offset, value) of all records."""
-    from tests.simulation.replication_clients import records_of
-
     offset = log.log_start_offset
     while offset < log.written_end_offset:
         found = log.read(offset, 1 << 20, end_offset=log.written_end_offset)

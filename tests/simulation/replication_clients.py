@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import struct
 
 from pykafkad import errors
 from pykafkad.server.peer import Limits, Peer
@@ -18,8 +19,8 @@ from tests.simulation.network import Host
 from tests.simulation.replication_world import PORT
 
 CLIENT = "client"
-_BATCH_OVERHEAD = 12
-"""The base offset and the length of a batch."""
+_BATCH_START = struct.Struct(">qi")
+"""The base offset and the length of what is behind it."""
 _OLD_VERSIONS = {"Produce": 11, "AddPartitionsToTxn": 3, "AddOffsetsToTxn": 3, "EndTxn": 4, "TxnOffsetCommit": 4}
 """The newest versions of clients that add partitions to their transactions by themselves (KIP-890)."""
 _LIMITS = Limits(request_timeout_ms=4000, connect_timeout_ms=1000, backoff_max_ms=200)
@@ -113,10 +114,15 @@ def records_of(data, offset=0):
     """(offset, value) of the records in an answer; the value of a marker is None."""
     found, position, data = [], 0, bytes(data or b"")
     while position < len(data):
-        size = _BATCH_OVERHEAD + int.from_bytes(data[position + 8 : position + _BATCH_OVERHEAD], "big")
-        found += _of_batch(data[position : position + size])
-        position += size
-    return [each for each in found if each[0] >= offset]
+        batch = batch_at(data, position)
+        found += _of_batch(batch)
+        position += len(batch)
+    return [each for each in found if each[0] >= offset] if found and found[0][0] < offset else found
+
+
+def batch_at(data, position):
+    """The bytes of the batch that begins there."""
+    return data[position : position + _BATCH_START.size + _BATCH_START.unpack_from(data, position)[1]]
 
 
 @functools.lru_cache(maxsize=10_000)
