@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pykafkad.server.connection import Connection
     from pykafkad.server.controller_node import ControllerNode
     from pykafkad.server.directories import Directories
-    from pykafkad.server.full_disk import FullDisk
     from pykafkad.server.housekeeping import Housekeeping
     from pykafkad.server.listeners import Listener
     from pykafkad.server.local_links import LocalLinks
@@ -121,7 +120,6 @@ class Broker(BrokerParts, RuntimeNode):
         self.client_metrics = ClientMetrics(self)
         self.housekeeping = housekeeping
         self.compaction = Compaction(self)
-        self._full_disk: FullDisk | None = None
         plan = lambda key: runtime.timers.set(key, runtime.now)  # noqa: E731
         self.partitions = Partitions(
             directories, self.node_id, settings, plan, runtime.clock.now, self.commits, self.log_writer
@@ -381,11 +379,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
         if failure.lacks_space:
-            if self._full_disk is None:
-                from pykafkad.server.full_disk import FullDisk
-
-                self._full_disk = FullDisk(self)
-            self._full_disk.add(log)
+            self.full_disk.add(log)
 
     def log_recovered(self, log: PartitionLog) -> None:
         """A log is back in service: those who wait for it go on, and what coordinates by it is loaded again."""

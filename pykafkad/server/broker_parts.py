@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pykafkad.metadata.topics import PartitionState
     from pykafkad.server.broker import Broker
     from pykafkad.server.data_snapshots import DataSnapshots
+    from pykafkad.server.full_disk import FullDisk
     from pykafkad.server.internal_topics import InternalTopics
     from pykafkad.server.moves import Moves
     from pykafkad.server.other_brokers import OtherBrokers
@@ -28,6 +29,7 @@ class BrokerParts:
         self._transaction_markers: TransactionMarkers | None = None
         self._other_brokers: OtherBrokers | None = None
         self._replication: Replication | None = None
+        self._full_disk: FullDisk | None = None
         self._unmade_partitions: UnmadePartitions | None = None
 
     @property
@@ -101,6 +103,15 @@ class BrokerParts:
 
             self._replication = Replication(self._this)
         return self._replication
+
+    @property
+    def full_disk(self) -> FullDisk:
+        """Logs that are out of service for lack of space, and come back."""
+        if self._full_disk is None:
+            from pykafkad.server.full_disk import FullDisk
+
+            self._full_disk = FullDisk(self._this)
+        return self._full_disk
 
     @property
     def unmade_partitions(self) -> UnmadePartitions:

@@ -76,6 +76,9 @@ class FullDisk:
             self._broker.logs.error(
                 "storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result
             )
+            if log.offline is not None and result.operation == "sync":
+                # The next try would have nothing to write, and take for synced what the kernel has dropped.
+                log.offline = result.copy()
         elif isinstance(result, Exception):
             del self._waiting[log]
             self._broker.runtime.unexpected(result)

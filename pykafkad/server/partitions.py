@@ -299,6 +299,8 @@ class Partitions:
             log.writer = self._log_writer
             self._by_name[(topic, index)] = log
             self._by_id[(topic_id, index)] = log
+            if log.offline is not None and log.offline.lacks_space:
+                self._commits.broker.full_disk.add(log)
         self._adopt(log, state)
 
     def make_again(self, log: PartitionLog) -> PartitionLog | None:

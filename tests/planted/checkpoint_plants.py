@@ -95,4 +95,18 @@ PLANTS = (
         "directories.report(directory, failure)",
         ("tests/server/test_directories.py",),
     ),
+    Plant(
+        "a log that could not be recovered at the start comes back when a client asks for it",
+        "server/partitions.py",
+        "if log.offline is not None and log.offline.lacks_space:\n    self._commits.broker.full_disk.add(log)",
+        "",
+        FULL_DISK,
+    ),
+    Plant(
+        "a log comes back after a failed sync",
+        "server/full_disk.py",
+        'if log.offline is not None and result.operation == "sync":',
+        "if False:",
+        FULL_DISK,
+    ),
 )

@@ -7,7 +7,8 @@ from copy import deepcopy
 
 import pytest
 
-from pykafkad.errors import name
+from pykafkad.errors import StorageFailure, name
+from pykafkad.log import recovery
 from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, encode_offsets
 from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
 from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
@@ -113,6 +114,39 @@ def test_a_partition_that_was_not_recovered_at_the_start_comes_back_without_its_
     world.advance(10.0)
     settle(world)
     assert open_after_kill(disk).checkpointed(("t", 0))[2] == 2, "the next checkpoint counts again"
+
+
+def test_a_partition_that_was_not_recovered_at_the_start_comes_back_by_itself(world, disk):
+    """Also if nobody asks for it, as for that of a follower."""
+    world.create_topic("t")
+    assert write(world) == "NONE"
+    disk.kill()
+    disk.fill_folder("t-0")
+    world = world.restart()
+    log = world.broker.partitions.get("t", 0)
+    assert log.offline is not None
+    disk.make_room()
+    settle(world)
+    assert log.offline is None and values(log) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("operation", "expected"), [("sync", "KAFKA_STORAGE_ERROR"), ("read", "NONE")])
+def test_a_sync_that_fails_while_a_partition_comes_back_is_final(world, disk, monkeypatch, operation, expected):
+    """As any failed sync; after other failures it is tried again."""
+
+    def fail(disk, directory, *_):
+        raise StorageFailure(operation, directory, OSError(errno.ENOSPC, "No space left on device"))
+
+    world.create_topic("t")
+    disk.fill()
+    assert write(world) == "KAFKA_STORAGE_ERROR"
+    disk.make_room()
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "load", fail)
+        settle(world)
+    settle(world)
+    settle(world)
+    assert write(world) == expected
 
 
 def open_after_kill(disk):

@@ -102,11 +102,24 @@ def disk_fills(world):
     disk.fill(part=world.chance.randrange(200))
     world.failing.add(node)
 
+    def is_alive():
+        return node.is_running and node.incarnation == incarnation
+
+    def has_offline():
+        return any(log.offline is not None for log in node.broker.partitions)
+
     def make_room():
-        world.failing.discard(node)
-        if node.is_running and node.incarnation == incarnation:
-            world.happened["disk fills"] += any(log.offline is not None for log in node.broker.partitions)
+        if is_alive():
+            world.happened["disk fills"] += has_offline()
             disk.heal()
+        end()
+
+    def end():
+        # A stop is not a clean one while a log is out of service.
+        if is_alive() and has_offline():
+            world.cluster.network.at(world.now + 0.5, end)
+        else:
+            world.failing.discard(node)
 
     world.cluster.network.at(world.now + 4.0 * world.chance.random(), make_room)
     return False
