@@ -149,6 +149,20 @@ class Transaction:
             NO_PRODUCER_ID,
         )
 
+    def again(self, now_ms: int) -> StoredRecord:
+        """The record of an end that has been reached, once more."""
+        return self._transition(
+            self.state,
+            self.producer_id,
+            self.producer_epoch,
+            (),
+            self.start_ms,
+            now_ms,
+            self.client_version,
+            self.timeout_ms,
+            NO_PRODUCER_ID,
+        )
+
     def _transition(
         self,
         state: str,

@@ -255,7 +255,9 @@ class TransactionShard:
             # A repeated request: the producer goes on as the lost answer said.
             return [_end_answer(event, transaction.producer_id, transaction.producer_epoch)]
         if outcome == errors.NONE:
-            return [_end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]
+            # It may be the end of the transaction before: a coordinator that was replaced, and has not heard of that,
+            # does not know the one that is meant. Kafka answers at once. A replaced coordinator commits no record.
+            return [self._append(transaction.again(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]
         if not isinstance(outcome, str):
             return [_end_error(event, outcome)]
         if not with_bump:

@@ -124,7 +124,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.partitions = Partitions(
             directories, self.node_id, settings, plan, runtime.clock.now, self.commits, self.log_writer
         )
-        housekeeping.partitions = self.partitions
+        housekeeping.partitions, housekeeping.log_failed = self.partitions, self.log_failed
         self.services = self._make_services()
         self.dispatcher = Dispatcher(
             runtime, self.services, BROKER_LISTENER, self.forward,

@@ -123,7 +123,7 @@ class Compaction:
         except CleaningAborted as reason:
             self._failed(run, self._broker.logs.info, "cleaning-given-up", reason)
         except StorageFailure as failure:
-            if log.offline is failure:
+            if log.offline is not None:
                 broker.log_failed(log, failure)
             self._failed(run, self._broker.logs.error, "cleaning-failed", failure)
         except BrokenRecords as reason:

@@ -10,14 +10,17 @@ from functools import partial
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log import retention, syncing
+from pykafkad.metadata import record_codec
 from pykafkad.server.runtime import RuntimeNode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from pykafkad.config import Settings
     from pykafkad.log.directory import LogDirectory
+    from pykafkad.log.log_files import LogFiles
     from pykafkad.log.offset_checkpoints import CheckpointJob
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.log.syncing import SyncJob
@@ -57,6 +60,7 @@ class Housekeeping(RuntimeNode):
         "_settings",
         "_to_note",
         "_unopened",
+        "log_failed",
         "partitions",
     )
 
@@ -66,6 +70,8 @@ class Housekeeping(RuntimeNode):
         self._directories = directories
         self.partitions: Iterable[PartitionLog] = ()
         """The logs of the partitions that a broker of this process holds."""
+        self.log_failed: Callable[[Any, StorageFailure], object] | None = None
+        """The broker's, for a log of a partition that went out of service."""
         self._is_removing = False
         self._removals: deque[tuple[LogDirectory, str, bool]] = deque()
         self._unopened: list[PartitionLog] = []
@@ -272,7 +278,7 @@ class Housekeeping(RuntimeNode):
             assert directory is not None
             result = StorageFailure("sync", directory.path, result)
         job.failed(result)
-        self._directories.report(directory, result)
+        self._failed(job.log, directory, result)
 
     def _each(self, log: PartitionLog, job: str, work: Callable[[], object]) -> None:
         """One log's failure must not keep the others from their turn."""
@@ -282,7 +288,15 @@ class Housekeeping(RuntimeNode):
             self._runtime.logs.error(
                 "storage", "housekeeping-failed", job=job, topic=log.topic, partition=log.partition, reason=failure
             )
-            self._directories.report(self._directories.of(log), failure)
+            self._failed(log, self._directories.of(log), failure)
+
+    def _failed(self, log: LogFiles, directory: LogDirectory | None, failure: StorageFailure) -> None:
+        """Tell the broker of a log that went out of service: nobody may ask for it who would notice."""
+        is_partition = (log.topic, log.partition) != record_codec.LOG
+        if log.offline is not None and not log.closed and is_partition and self.log_failed is not None:
+            self.log_failed(log, failure)
+        else:
+            self._directories.report(directory, failure)
 
 
 def _remove(removals: list[tuple[LogDirectory, str, bool]]) -> list[StorageFailure]:

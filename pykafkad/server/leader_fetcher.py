@@ -169,6 +169,9 @@ class LeaderFetcher:
         log = followed.log
         try:
             if log.offline is not None or log.closed:
+                if log.offline is not None:
+                    # No client may ask for it that would notice.
+                    self._broker.log_failed(log, log.offline)
                 return None
             # The first look at a log opens it, which may fail.
             if followed.follower is None or not followed.follower.fits(log.end_offset, log.epochs):

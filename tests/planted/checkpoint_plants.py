@@ -109,4 +109,18 @@ PLANTS = (
         "if False:",
         FULL_DISK,
     ),
+    Plant(
+        "nobody notices that a sync has taken a log out of service",
+        "server/housekeeping.py",
+        "self.log_failed(log, failure)",
+        "self._directories.report(directory, failure)",
+        FULL_DISK,
+    ),
+    Plant(
+        "nobody notices that the cleaner has taken a log out of service",
+        "server/compaction.py",
+        "if log.offline is not None:\n    broker.log_failed(log, failure)",
+        "",
+        ("tests/server/test_compaction.py",),
+    ),
 )

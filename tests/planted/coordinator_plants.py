@@ -258,6 +258,13 @@ PLANTS = (
     ),
     # Transactions.
     Plant(
+        "an end that is asked for again is promised without a record",
+        "coordinator/transaction_shard.py",
+        "return [self._append(transaction.again(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
+        "return [_end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
+        TRANSACTIONS,
+    ),
+    Plant(
         "a second producer of a transactional id gets the first one's epoch",
         "coordinator/transaction_shard.py",
         "producer_id, epoch, last = transaction.producer_id, current + 1, NO_EPOCH",

@@ -197,6 +197,13 @@ PLANTS = (
         FETCHER,
     ),
     Plant(
+        "nobody notices that a follower's log is out of service",
+        "server/leader_fetcher.py",
+        "self._broker.log_failed(log, log.offline)",
+        "pass",
+        FETCHER,
+    ),
+    Plant(
         "a partition that could not be made is tried once",
         "server/partitions.py",
         "if may_pass:\n    self._commits.broker.unmade_partitions.add(log)",

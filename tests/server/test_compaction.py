@@ -1,9 +1,12 @@
 """The cleaner beside a broker that serves: when it looks, how long it holds the loop, what stops it."""
 
+import errno
+
 import pytest
 
 from pykafkad.errors import StorageFailure
 from pykafkad.server import compaction
+from pykafkad.server.full_disk import LOOK_SECONDS
 from pykafkad.wire import messages
 from pykafkad.wire.batch import build_batch
 from tests.handlers.requests import NOW_MS, produce
@@ -128,6 +131,23 @@ def test_a_disk_that_fails_is_tried_again_later(world, monkeypatch):
     world.advance(16)
     settle(world)
     assert log.size_bytes < size / 2
+
+
+def test_a_log_that_a_full_disk_takes_out_of_service_comes_back(world, monkeypatch):
+    """Although no client asks for it."""
+    log = fill(world)
+
+    def refuse(log, *_):
+        raise StorageFailure("rename", log.directory, OSError(errno.ENOSPC, "No space left on device"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pykafkad.log.swap._rename_deleted", refuse)
+        world.advance(16)
+        settle(world)
+    assert log.offline is not None
+    world.advance(LOOK_SECONDS)
+    settle(world)
+    assert log.offline is None
 
 
 def test_compacted_logs_lose_what_retention_or_delete_records_passed(world):

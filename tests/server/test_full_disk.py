@@ -8,7 +8,7 @@ from copy import deepcopy
 import pytest
 
 from pykafkad.errors import StorageFailure, name
-from pykafkad.log import recovery
+from pykafkad.log import recovery, syncing
 from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, encode_offsets
 from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
 from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
@@ -128,6 +128,24 @@ def test_a_partition_that_was_not_recovered_at_the_start_comes_back_by_itself(wo
     disk.make_room()
     settle(world)
     assert log.offline is None and values(log) == (1, 1, 1)
+
+
+def test_a_partition_that_housekeeping_finds_without_space_comes_back(world, disk, monkeypatch):
+    """Although no client asks for it. A rolled segment is synced beside the loop, with what is written then."""
+
+    def refuse(job):
+        raise StorageFailure("write", job.log.directory, OSError(errno.ENOSPC, "No space left on device"))
+
+    world.create_topic("t", segment_bytes=1048576)
+    for _ in range(3):
+        assert write(world, b"x" * 600_000) == "NONE"
+    log = world.broker.partitions.get("t", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(syncing.SyncJob, "run", refuse)
+        settle(world)
+    assert log.offline is not None
+    settle(world)
+    assert log.offline is None and values(log) == (3, 3, 3)
 
 
 @pytest.mark.parametrize(("operation", "expected"), [("sync", "KAFKA_STORAGE_ERROR"), ("read", "NONE")])

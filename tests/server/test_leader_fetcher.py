@@ -66,6 +66,16 @@ def test_the_only_partition_of_a_leader_is_fetched_again_when_its_disk_has_space
     assert log.end_offset == 2
 
 
+def test_a_log_that_somebody_else_took_out_of_service_comes_back(world):
+    """As a clean-up, a sync or a compaction that found no space. No client asks a follower."""
+    partition = created(world, 1)
+    log = world.broker(2).partitions.get("t", partition)
+    log.fail(StorageFailure("write", log.directory, OSError(errno.ENOSPC, "No space left on device")))
+    put(world, partition, acks=1)
+    world.advance(LOOK_SECONDS + 2.0)
+    assert log.offline is None and log.end_offset == 1
+
+
 @pytest.fixture
 def asked(world, monkeypatch):
     """The logs that broker 2 has asked its leader for, not counting those of which the leader's session knows."""
