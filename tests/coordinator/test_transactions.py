@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.coordinator import transaction_events as asked, transaction_states as states
+from pykafkad.coordinator import transaction_states as states
 from pykafkad.coordinator.transaction_shard import RECORDS_PER_APPEND, TIMER_MARKERS
-from pykafkad.effects import Append, Reply
-from pykafkad.wire import messages
+from pykafkad.effects import Append
 from tests.coordinator.transaction_world import TransactionWorld, hard_state
 
 A, B, C = ("a", 0), ("a", 1), ("c", 0)
@@ -207,23 +206,6 @@ def test_a_transaction_ends_with_a_marker_in_each_partition(commit):
     assert world.end(producer, not commit)[0] == "INVALID_TXN_STATE"
     assert world.add(producer, A) == "NONE"
     assert list(world.shard.transactions["t"].partitions) == [A]
-
-
-@pytest.mark.parametrize("commit", (True, False))
-def test_an_end_that_is_asked_for_again_waits_for_a_record(commit):
-    """A coordinator that was replaced and has not heard of that may know the end of the transaction before only. It
-    commits no record, and so it does not answer."""
-    world = TransactionWorld(0)
-    producer = open_transaction(world)
-    world.end(producer, commit)
-    before = world.state()
-    request = messages.EndTxnRequest(
-        transactional_id="t", producer_id=producer[0], producer_epoch=producer[1], committed=commit
-    )
-    effects = world.send(asked.EndTxn("again", request, 0, True))
-    assert [type(each) for each in effects] == [Append, Reply]
-    assert world.replayed().transactions["t"].state == world.state() == before
-    assert world.markers == [(place, *producer, commit) for place in (A, B)]
 
 
 def test_what_was_not_begun_cannot_be_ended():

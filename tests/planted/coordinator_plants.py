@@ -8,6 +8,7 @@ MEMBERS = ("tests/coordinator/test_join.py", "tests/coordinator/test_sync_heartb
 OFFSETS = ("tests/coordinator/test_offsets.py",)
 LOADING = ("tests/coordinator/test_loading.py",)
 PENDING = ("tests/coordinator/test_pending_offsets.py",)
+REPLACED = ("tests/coordinator/test_replaced_coordinator.py",)
 TRANSACTIONS = ("tests/coordinator/test_transactions.py", "tests/coordinator/test_transaction_properties.py")
 TRANSACTION_LOG = ("tests/coordinator/test_transaction_records.py",)
 CODEC = ("tests/coordinator/test_record_codec.py",)
@@ -262,7 +263,7 @@ PLANTS = (
         "coordinator/transaction_shard.py",
         "return [self._append(transaction.again(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
         "return [_end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
-        TRANSACTIONS,
+        REPLACED,
     ),
     Plant(
         "a second producer of a transactional id gets the first one's epoch",

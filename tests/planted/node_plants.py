@@ -264,7 +264,7 @@ PLANTS = (
     Plant(
         "a failed background sync is forgotten",
         "server/housekeeping.py",
-        "job.failed(result)\nself._directories.report(directory, result)",
+        "job.failed(result)\nself._failed(job.log, directory, result)",
         "job.finish()",
         HOUSEKEEPING,
     ),

@@ -4,6 +4,7 @@ for one that waits sees what the metadata says."""
 import pytest
 
 from pykafkad import errors
+from pykafkad.errors import StorageFailure
 from pykafkad.handlers import fetch_follower
 from pykafkad.log.partition_log import PartitionLog
 from pykafkad.log.replica import LEADER
@@ -128,7 +129,7 @@ def test_logs_that_are_out_of_service_take_nobodys_share(world, stopped):
     out_of_service, served = unopened[: 3 * LOADS], unopened[3 * LOADS :]
     assert len(served) > LOADS
     for log in out_of_service:
-        log.offline = OSError("broken")
+        log.offline = StorageFailure("read", log.directory, "broken")
     go_on(stopped, held)
     world.until(lambda: all(log.is_loaded for log in served))
     turns = world.runtime.turns
