@@ -102,24 +102,45 @@ def disk_fills(world):
     disk.fill(part=world.chance.randrange(200))
     world.failing.add(node)
 
-    def is_alive():
-        return node.is_running and node.incarnation == incarnation
-
-    def has_offline():
-        return any(log.offline is not None for log in node.broker.partitions)
-
     def make_room():
-        if is_alive():
-            world.happened["disk fills"] += has_offline()
+        if node.is_running and node.incarnation == incarnation:
+            world.happened["disk fills"] += node.has_offline_logs
             disk.heal()
-        end()
-
-    def end():
-        # A stop is not a clean one while a log is out of service.
-        if is_alive() and has_offline():
-            world.cluster.network.at(world.now + 0.5, end)
-        else:
-            world.failing.discard(node)
+        _end_when_logs_are_back(world, node, incarnation)
 
     world.cluster.network.at(world.now + 4.0 * world.chance.random(), make_room)
     return False
+
+
+def full_start(world):
+    """A machine's process is killed, and one write of the next one finds no space. Either it cannot start, and is
+    started again, or it serves without a log that could not be recovered, until that is tried again."""
+    node = world.any_running()
+    if node is None or node in world.failing or not world.may_stop_uncleanly(node):
+        return False
+    node.kill()
+    node.lacks_space_at = world.chance.randint(1, 12)
+    world.failing.add(node)
+    world.later_start(node, world.chance.random())
+
+    def look():
+        if not node.is_running:
+            world.cluster.network.at(world.now + 0.1, look)
+        else:
+            world.happened["full start"] += node.has_offline_logs
+            _end_when_logs_are_back(world, node, node.incarnation)
+
+    look()
+    return False
+
+
+def _end_when_logs_are_back(world, node, incarnation):
+    """The machine stops cleanly again, should it be stopped. It does not while a log is out of service."""
+
+    def look():
+        if node.is_running and node.incarnation == incarnation and node.has_offline_logs:
+            world.cluster.network.at(world.now + 0.5, look)
+        else:
+            world.failing.discard(node)
+
+    look()

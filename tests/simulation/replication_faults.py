@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 
+from pykafkad.errors import StorageFailure
 from pykafkad.metadata import events
 from pykafkad.metadata.partition_changes import PREFERRED
 from pykafkad.wire import messages
@@ -26,7 +27,7 @@ PENDING_SECONDS = 0.001
 DAY_MS = 86_400_000
 SWARM = ("kill", "power", "stop", "pause", "cut", "one way", "reset", "slow", "deaf", "elect", "reassign", "depose")
 """Of these a seed has some."""
-RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails", "drift", "disk fills")
+RARE = ("clock", "half open", "vanish", "wipe", "rolling", "disk fails", "drift", "disk fills", "full start")
 """Each of these is in few seeds, so that the others find what they found. They are drawn in this order; a new one goes
 to the end."""
 FAULTS = SWARM + RARE
@@ -197,7 +198,12 @@ class FaultyWorld(World):
                 if self.controller.is_busy:
                     self.cluster.network.at(self.now + 0.01, start)
                     return
-                node.start()
+                try:
+                    node.start()
+                except StorageFailure:
+                    # Its process has ended; somebody starts it again.
+                    node.kill()
+                    self.cluster.network.at(self.now + 0.5, start)
 
         self.cluster.network.at(self.now + seconds, start)
 
@@ -423,6 +429,7 @@ _FAULTS = {
     "disk fails": machine_faults.disk_fails,
     "drift": machine_faults.drift,
     "disk fills": machine_faults.disk_fills,
+    "full start": machine_faults.full_start,
     "elect": FaultyWorld.elect,
     "reassign": FaultyWorld.reassign,
 }

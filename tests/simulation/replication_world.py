@@ -171,14 +171,19 @@ class BrokerNode:
         self.is_running = self.is_paused = False
         self.is_stopping = False
         """Whether it is on its way to a clean stop, which may take its time."""
+        self.lacks_space_at = 0
+        """Which write of the next life finds no space; 0: none."""
         self.heard_at = 0.0
         self.runtime = self.broker = self.link = None
 
     def start(self):
-        """Begin a life on what the disk holds."""
+        """Begin a life on what the disk holds. Raises StorageFailure, and is not running, if that cannot be."""
         world = self.world
         self.incarnation += 1
         self.disk.heal()
+        if self.lacks_space_at:
+            self.disk.fail("write", at=self.lacks_space_at, part=world.chance.randrange(200))
+            self.lacks_space_at = 0
         host = Host(world.cluster.network, self.name)
         runtime = self.runtime = Runtime(
             clock=self.clock,
@@ -229,6 +234,11 @@ class BrokerNode:
         if wiped:
             self.disk = self.world.new_disk()
         self.world.stopped_uncleanly(self.node_id, power=power or wiped)
+
+    @property
+    def has_offline_logs(self):
+        """Whether a log of the broker is out of service."""
+        return any(log.offline is not None for log in self.broker.partitions)
 
     @property
     def is_there(self):
