@@ -151,16 +151,18 @@ class Transaction:
 
     def again(self, now_ms: int) -> StoredRecord:
         """The record of an end that has been reached, once more."""
-        return self._transition(
-            self.state,
-            self.producer_id,
-            self.producer_epoch,
-            (),
-            self.start_ms,
-            now_ms,
-            self.client_version,
-            self.timeout_ms,
-            NO_PRODUCER_ID,
+        return transaction_state(
+            self.transactional_id,
+            state=self.state,
+            producer_id=self.producer_id,
+            previous_producer_id=self.previous_producer_id,
+            next_producer_id=self.next_producer_id,
+            producer_epoch=self.producer_epoch,
+            timeout_ms=self.timeout_ms,
+            partitions=(),
+            start_ms=self.start_ms,
+            update_ms=now_ms,
+            client_version=self.client_version,
         )
 
     def _transition(

@@ -34,11 +34,10 @@ TRANSITIONS = {
     ONGOING: (ONGOING, PREPARE_COMMIT, PREPARE_ABORT),
     PREPARE_COMMIT: (COMPLETE_COMMIT,),
     PREPARE_ABORT: (COMPLETE_ABORT,),
-    COMPLETE_COMMIT: (COMPLETE_COMMIT, EMPTY, ONGOING, PREPARE_ABORT),
-    COMPLETE_ABORT: (COMPLETE_ABORT, EMPTY, ONGOING, PREPARE_ABORT),
+    COMPLETE_COMMIT: (EMPTY, ONGOING, PREPARE_ABORT),
+    COMPLETE_ABORT: (EMPTY, ONGOING, PREPARE_ABORT),
 }
-"""State: the states that may follow it. From transaction version 2 a producer may abort what it has not begun. An end
-is written once more when a producer without that version asks for it again."""
+"""State: the states that may follow it. From transaction version 2 a producer may abort what it has not begun."""
 
 PREPARED = (PREPARE_COMMIT, PREPARE_ABORT)
 """The end is decided, and the markers are being written."""

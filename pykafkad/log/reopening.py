@@ -5,6 +5,7 @@ lack of space can be got over in this way: after other failures nobody knows wha
 
 from __future__ import annotations
 
+from pykafkad.errors import StorageFailure
 from pykafkad.log import recovery
 
 TYPE_CHECKING = False
@@ -49,6 +50,17 @@ class ReopenJob:
         """Whether the log has moved to another directory since. Then what `run` found are not its files."""
         return self.log.directory != self._directory
 
+    @property
+    def lost(self) -> StorageFailure | None:
+        """What is wrong if `run` found less than was written, as after damage to the disk; None if it found all. As a
+        leader the log would take from its followers what they have and it has not."""
+        log, loaded = self.log, self._loaded
+        if loaded is None or not log.is_loaded or loaded.end_offset >= log.written_end_offset:
+            return None
+        return StorageFailure(
+            "recover", log.directory, f"the files end at offset {loaded.end_offset}, not {log.written_end_offset}"
+        )
+
     def run(self) -> None:
         """Read the files. Raises `StorageFailure`. A log that was not opened since a clean stop is read at its next
         use."""
@@ -67,10 +79,14 @@ class ReopenJob:
         """Bring the log back into service."""
         log = self.log
         log.offline = log.write_failure = None
-        if self._loaded is not None and self._known is not None:
-            for segment in log.segments if log.is_loaded else ():
-                segment.drop_file()
-            log.load(self._known, self._loaded)
+        known = self._known
+        if self._loaded is not None and known is not None:
+            if log.is_loaded:
+                # Followers may have fetched meanwhile, which commits.
+                known = known._replace(high_watermark=log.high_watermark)
+                for segment in log.segments:
+                    segment.drop_file()
+            log.load(known, self._loaded)
             self._offsets.cut_made(log, self._fresh)
         log.update_settings(log.settings)
 

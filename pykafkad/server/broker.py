@@ -104,7 +104,6 @@ class Broker(BrokerParts, RuntimeNode):
         self.incarnation_id = b""
         """Of the registration of this start."""
         self._log_dirs_before: list[bytes] = []
-        self._offline_logs: set[object] = set()
         # How many more delayed operations may be tried in the turn of that number.
         self._waits_turn = -1
         self._waits_left = 0
@@ -314,11 +313,10 @@ class Broker(BrokerParts, RuntimeNode):
         self.cancel_work()
 
     def cancel_work(self) -> None:
-        """Ask no other broker any more, and fetch from none."""
-        if self._replication is not None:
-            self._replication.close()
-        if self._other_brokers is not None:
-            self._other_brokers.close()
+        """Ask no other broker any more, and fetch from none; bring no log back."""
+        for part in (self._replication, self._other_brokers, self._full_disk, self._unmade_partitions):
+            if part is not None:
+                part.close()
 
     def close(self) -> None:
         """Leave the directories as the next start expects them."""
@@ -378,7 +376,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.forget_topics()
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
-        if failure.lacks_space:
+        if (log.offline or failure).lacks_space:
             self.full_disk.add(log)
 
     def log_recovered(self, log: PartitionLog) -> None:

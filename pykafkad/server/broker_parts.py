@@ -22,6 +22,8 @@ class BrokerParts:
     """What a `Broker` is besides: each property makes its part when somebody asks."""
 
     def __init__(self) -> None:
+        self._offline_logs: set[PartitionLog] = set()
+        """Those of which `log_failed` has told."""
         self._moves: Moves | None = None
         self._data_snapshots: DataSnapshots | None = None
         self._internal_topics: InternalTopics | None = None
@@ -129,5 +131,6 @@ class BrokerParts:
 
     def replica_gone(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
+        self._offline_logs.discard(log)
         if self._replication is not None:
             self._replication.forget(log)

@@ -1,7 +1,7 @@
 """Logs that a full disk took out of service come back when there is space again, without a restart.
 
-One log after the other is recovered off the loop. While one of them waits, the file system is looked at every
-`LOOK_SECONDS`."""
+One log after the other is recovered off the loop. One for which there is no space yet, or whose recovery fails for lack
+of it, is looked at again `LOOK_SECONDS` later, and does not hold up the others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pykafkad.log.reopening import ReopenJob, can_reopen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.log.directory import LogDirectory
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
 
@@ -19,74 +20,102 @@ LOOK_SECONDS = 5.0
 ROOM_BYTES = 1024 * 1024
 """The space that a file system must have before a log is opened again. With less it would soon fail once more."""
 
+LOOKS_PER_TURN = 200
+"""So many logs for which there is no space, or nothing to do any more, are looked at in one turn of the loop."""
+
 _LOOK = "look for space"
 
 
 class FullDisk:
-    """The logs of a broker that wait for space, in the order in which they failed."""
+    """The logs of a broker that wait for space, with when each is looked at next. The earliest is the first."""
 
-    __slots__ = ("_broker", "_is_busy", "_waiting")
+    __slots__ = ("_broker", "_is_busy", "_is_closed", "_waiting")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._waiting: dict[PartitionLog, None] = {}
-        self._is_busy = False
+        self._waiting: dict[PartitionLog, float] = {}
+        self._is_busy = self._is_closed = False
 
     def add(self, log: PartitionLog) -> None:
         """The log has failed. It waits here if space can help it."""
         if can_reopen(log):
-            self._waiting[log] = None
-            self._look_in(LOOK_SECONDS)
+            self._wait(log)
+            self._plan()
+
+    def close(self) -> None:
+        """The broker stops: nothing comes back any more."""
+        self._is_closed = True
+        self._waiting.clear()
+        self._broker.runtime.timers.cancel((self, _LOOK))
 
     def fired(self, _key: str) -> None:
-        """Recover the first log that there is space for."""
-        if self._is_busy:
-            return
-        broker = self._broker
-        for log in [each for each in self._waiting if not can_reopen(each)]:
+        """Recover the first log that is due, and that there is space for."""
+        broker, rooms = self._broker, {}
+        for _ in range(LOOKS_PER_TURN):
+            log = next(iter(self._waiting), None)
+            if self._is_busy or log is None or self._waiting[log] > broker.runtime.now:
+                break
             del self._waiting[log]
-        for log in self._waiting:
             directory = broker.directories.of(log)
-            if directory is not None and log not in broker.compaction.busy and self._has_room(log):
-                job = ReopenJob(log, broker.runtime.now_ms, directory.offsets)
-                self._is_busy = True
-                broker.runtime.offload.submit(job.run, partial(self._recovered, job))
-                return
-        if self._waiting:
-            self._look_in(LOOK_SECONDS)
-
-    def _has_room(self, log: PartitionLog) -> bool:
-        try:
-            return log.disk.usage(log.directory)[1] >= ROOM_BYTES
-        except StorageFailure:
-            return False
+            if directory is None or not can_reopen(log):
+                # Deleted, or out of service for good.
+                continue
+            if directory not in rooms:
+                rooms[directory] = has_room(directory)
+            if not rooms[directory] or log in broker.compaction.busy:
+                self._wait(log)
+                continue
+            job = ReopenJob(log, broker.runtime.now_ms, directory.offsets)
+            self._is_busy = True
+            broker.runtime.offload.submit(job.run, partial(self._recovered, job))
+        self._plan()
 
     def _recovered(self, job: ReopenJob, result: object) -> None:
         self._is_busy = False
+        if self._is_closed:
+            return
         log = job.log
-        seconds = LOOK_SECONDS
-        if not isinstance(result, Exception) and not job.has_moved and can_reopen(log):
-            del self._waiting[log]
+        is_whole = not isinstance(result, Exception) and job.lost is None
+        if is_whole and not job.has_moved and can_reopen(log):
             job.finish()
             self._broker.log_recovered(log)
-            seconds = 0.0
         else:
             job.give_up()
-        if isinstance(result, StorageFailure):
+            self._failed(job, job.lost if result is None else result)
+        self._plan()
+
+    def _failed(self, job: ReopenJob, result: object) -> None:
+        """The log waits again if another try may succeed."""
+        log = job.log
+        if job.has_moved or not can_reopen(log):
+            self.add(log)
+        elif isinstance(result, StorageFailure):
             self._broker.logs.error(
                 "storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result
             )
-            if log.offline is not None and result.operation == "sync":
-                # The next try would have nothing to write, and take for synced what the kernel has dropped.
+            if result.operation != "sync" and (result.lacks_space or result.is_passing):
+                self._wait(log)
+            else:
+                # Nobody knows what the disk holds. After a failed sync the next try would have nothing to write, and
+                # take for synced what the kernel has dropped.
                 log.offline = result.copy()
         elif isinstance(result, Exception):
-            del self._waiting[log]
             self._broker.runtime.unexpected(result)
-        elif job.has_moved:
-            seconds = 0.0
-        if self._waiting:
-            self._look_in(seconds)
 
-    def _look_in(self, seconds: float) -> None:
-        timers = self._broker.runtime.timers
-        timers.set((self, _LOOK), self._broker.runtime.now + seconds)
+    def _wait(self, log: PartitionLog) -> None:
+        self._waiting.pop(log, None)
+        self._waiting[log] = self._broker.runtime.now + LOOK_SECONDS
+
+    def _plan(self) -> None:
+        """Set the timer for the first log; a job that ends plans anew."""
+        first = next(iter(self._waiting.values()), None)
+        if first is not None and not self._is_busy and not self._is_closed:
+            self._broker.runtime.timers.set((self, _LOOK), first)
+
+
+def has_room(directory: LogDirectory) -> bool:
+    """Whether the file system of a directory has space for what opens a log."""
+    try:
+        return directory.disk.usage(directory.path)[1] >= ROOM_BYTES
+    except StorageFailure:
+        return False

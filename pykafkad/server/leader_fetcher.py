@@ -168,10 +168,11 @@ class LeaderFetcher:
         """What to ask for a partition; opens its log. None if there is nothing to ask now."""
         log = followed.log
         try:
-            if log.offline is not None or log.closed:
-                if log.offline is not None:
-                    # No client may ask for it that would notice.
-                    self._broker.log_failed(log, log.offline)
+            if log.closed:
+                return None
+            if log.offline is not None:
+                # No client may ask for it that would notice.
+                self._broker.log_failed(log, log.offline)
                 return None
             # The first look at a log opens it, which may fail.
             if followed.follower is None or not followed.follower.fits(log.end_offset, log.epochs):

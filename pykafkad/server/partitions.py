@@ -295,26 +295,35 @@ class Partitions:
                 self.directories.logs.error(
                     "storage", "partition-offline", topic=topic, partition=index, reason=log.offline
                 )
-            log.replica = self._replica(log)
-            log.writer = self._log_writer
-            self._by_name[(topic, index)] = log
-            self._by_id[(topic_id, index)] = log
-            if log.offline is not None and log.offline.lacks_space:
-                self._commits.broker.full_disk.add(log)
+            self._place(log)
         self._adopt(log, state)
 
+    def _place(self, log: PartitionLog) -> None:
+        """The log is that of its partition from now on."""
+        log.replica = self._replica(log)
+        log.writer = self._log_writer
+        self._by_name[log.topic, log.partition] = log
+        self._by_id[log.topic_id, log.partition] = log
+        if log.offline is not None and log.offline.lacks_space:
+            self._commits.broker.full_disk.add(log)
+
     def make_again(self, log: PartitionLog) -> PartitionLog | None:
-        """Make a partition that could not be made, and for which `log` stands; None if that fails again, or if the
-        partition is gone."""
+        """Make a partition that could not be made, and for which `log` stands; None if the partition is gone, or if the
+        new log is out of service for another reason. Raises StorageFailure, and nothing has changed."""
         image = self._image
         assert image is not None
         topic = image.topic_by_id(log.topic_id)
         if topic is None or self._by_name.get((log.topic, log.partition)) is not log:
             return None
+        state = topic.partitions[log.partition]
+        settings = config.topic_settings(self._settings, image.configs(_TOPIC_CONFIG, log.topic))
+        made = self._make(log.topic, log.partition, log.topic_id, settings, state)
+        if made is None:
+            return None
         self._drop(log)
-        del self._by_name[log.topic, log.partition]
+        self._place(made)
         self.changes += 1
-        made = self._open_waiting(log.topic, log.partition)
+        self._adopt(made, state)
         return made if made.offline is None else None
 
     def _drop(self, log: PartitionLog) -> None:
@@ -396,21 +405,11 @@ class Partitions:
     def _open(
         self, topic: str, index: int, topic_id: bytes, settings: TopicSettings, state: PartitionState
     ) -> PartitionLog:
-        directories = self.directories
-        named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
-        directory = directories.place(topic, index, topic_id, named, can_copy=self._can_copy(state))
-        may_pass = False
-        if directory is not None:
-            try:
-                return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)
-            except StorageFailure as error:
-                if self._loading:
-                    raise
-                failure = error.copy()
-                directories.report(directory, error if error.is_passing else failure)
-                # Other directories are given up when they are full.
-                may_pass = error.is_passing or (error.lacks_space and directory is directories.metadata)
-        else:
+        directories, may_pass = self.directories, False
+        try:
+            made = self._make(topic, index, topic_id, settings, state)
+            if made is not None:
+                return made
             # In a directory that failed: known, and out of service until a start finds the directory again.
             failures = list(directories.failed.values())
             failure = (
@@ -418,14 +417,36 @@ class Partitions:
                 if failures
                 else StorageFailure("find", f"{topic}-{index}", "its directory is not in log.dirs any more")
             )
+        except StorageFailure as error:
+            if self._loading:
+                raise
+            failure, failures = error.copy(), [error]
+            may_pass = error.is_passing or error.lacks_space
         log = UnopenedLog(topic, index, topic_id, settings, failure.path, directories.metadata.services)
         log.offline = failure
         log.close()
-        if directory is None and not directories.failed:
+        if not failures:
             self._without_leader.add(log)
         if may_pass:
             self._commits.broker.unmade_partitions.add(log)
         return log
+
+    def _make(
+        self, topic: str, index: int, topic_id: bytes, settings: TopicSettings, state: PartitionState
+    ) -> PartitionLog | None:
+        """The log of a partition, in a new folder or in the one that it has; None if that can only be in a directory
+        that failed or is not configured any more. Raises StorageFailure."""
+        directories = self.directories
+        named = dict(zip(state.replicas, state.directories, strict=False)).get(self._node_id, b"")
+        directory = directories.place(topic, index, topic_id, named, can_copy=self._can_copy(state))
+        if directory is None:
+            return None
+        try:
+            return directory.open_partition(topic, index, topic_id, settings, is_created=not self._loading)
+        except StorageFailure as error:
+            if not self._loading:
+                directories.report(directory, error if error.is_passing else error.copy())
+            raise
 
     def _delete_topic(self, topic: Topic, at_once: int) -> list[PartitionLog]:
         """The logs that went; the folders of all but the first few get their new names in later turns."""

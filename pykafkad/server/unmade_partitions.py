@@ -5,8 +5,10 @@ the partition is made as if the metadata had just named it."""
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pykafkad.errors import StorageFailure
-from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
+from pykafkad.server.full_disk import LOOK_SECONDS, has_room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,37 +24,56 @@ _LOOK = "make partitions"
 class UnmadePartitions:
     """The logs that stand for such partitions, in the order in which they failed; each is out of service and closed."""
 
-    __slots__ = ("_broker", "_logs")
+    __slots__ = ("_broker", "_is_closed", "_logs")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._logs: dict[PartitionLog, None] = {}
+        self._is_closed = False
 
     def add(self, log: PartitionLog) -> None:
         """The partition could not be made."""
+        if not self._logs:
+            self._look_in(LOOK_SECONDS)
         self._logs[log] = None
-        self._look_in(LOOK_SECONDS)
+
+    def close(self) -> None:
+        """The broker stops: nothing is made any more."""
+        self._is_closed = True
+        self._logs.clear()
+        self._broker.runtime.timers.cancel((self, _LOOK))
 
     def fired(self, _key: str) -> None:
-        """Make some, if there is space. What fails again is added again."""
+        """Make some, if there is space."""
         seconds = LOOK_SECONDS
-        if self._has_room():
-            for log in list(self._logs)[:PER_TURN]:
-                del self._logs[log]
-                made = self._broker.partitions.make_again(log)
-                if made is not None:
-                    self._broker.log_recovered(made)
-                    seconds = 0.0
-        if self._logs:
-            self._look_in(seconds)
-
-    def _has_room(self) -> bool:
-        directory = self._broker.directories.metadata
         try:
-            return directory.disk.usage(directory.path)[1] >= ROOM_BYTES
-        except StorageFailure:
-            return False
+            if has_room(self._broker.directories.metadata) and self._make_some():
+                seconds = 0.0
+        finally:
+            if self._logs:
+                self._look_in(seconds)
+
+    def _make_some(self) -> bool:
+        """Whether none of them has failed again. The first that does is looked at last the next time."""
+        broker = self._broker
+        for log in list(islice(self._logs, PER_TURN)):
+            del self._logs[log]
+            try:
+                made = broker.partitions.make_again(log)
+            except StorageFailure as failure:
+                if failure.is_passing or failure.lacks_space:
+                    self._logs[log] = None
+                    return False
+                log.offline = failure.copy()
+                broker.logs.error(
+                    "storage", "partition-offline", topic=log.topic, partition=log.partition, reason=failure
+                )
+            else:
+                if made is not None:
+                    broker.log_recovered(made)
+        return True
 
     def _look_in(self, seconds: float) -> None:
         runtime = self._broker.runtime
-        runtime.timers.set((self, _LOOK), runtime.now + seconds)
+        if not self._is_closed:
+            runtime.timers.set((self, _LOOK), runtime.now + seconds)

@@ -1,4 +1,4 @@
-"""Bugs to plant where a checkpoint may say more than a log has."""
+"""Bugs to plant where a checkpoint may say more than a log has, and where a full disk takes logs out of service."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from tests.planted.plant import Plant
 
 FOLLOWER_LOG = ("tests/log/test_follower_log.py",)
 FULL_DISK = ("tests/server/test_full_disk.py",)
+REPLICAS = ("tests/server/test_full_disks_of_replicas.py",)
 OLD_CHECKPOINTS = ("tests/server/test_old_checkpoints.py",)
 
 PLANTS = (
@@ -105,8 +106,8 @@ PLANTS = (
     Plant(
         "a log comes back after a failed sync",
         "server/full_disk.py",
-        'if log.offline is not None and result.operation == "sync":',
-        "if False:",
+        'if result.operation != "sync" and (result.lacks_space or result.is_passing):',
+        "if result.lacks_space or result.is_passing:",
         FULL_DISK,
     ),
     Plant(
@@ -122,5 +123,54 @@ PLANTS = (
         "if log.offline is not None:\n    broker.log_failed(log, failure)",
         "",
         ("tests/server/test_compaction.py",),
+    ),
+    Plant(
+        "a log that cannot be recovered holds up all others",
+        "server/full_disk.py",
+        "self._waiting.pop(log, None)\nself._waiting[log] = self._broker.runtime.now + LOOK_SECONDS",
+        "self._waiting = {log: self._broker.runtime.now + LOOK_SECONDS, **self._waiting}",
+        FULL_DISK,
+    ),
+    Plant(
+        "one turn looks at all logs that wait for space",
+        "server/full_disk.py",
+        "for _ in range(LOOKS_PER_TURN):",
+        "while True:",
+        FULL_DISK,
+    ),
+    Plant(
+        "a lack of descriptors hides the lack of space",
+        "server/broker.py",
+        "if (log.offline or failure).lacks_space:",
+        "if failure.lacks_space:",
+        FULL_DISK,
+    ),
+    Plant(
+        "a log comes back with less than was written",
+        "log/reopening.py",
+        "if loaded is None or not log.is_loaded or loaded.end_offset >= log.written_end_offset:",
+        "if True:",
+        REPLICAS,
+    ),
+    Plant(
+        "a log comes back with the high watermark of when its recovery began",
+        "log/reopening.py",
+        "known = known._replace(high_watermark=log.high_watermark)",
+        "pass",
+        REPLICAS,
+    ),
+    Plant(
+        "a broker that is stopped goes on making partitions",
+        "server/broker.py",
+        "for part in (self._replication, self._other_brokers, self._full_disk, self._unmade_partitions):",
+        "for part in (self._replication, self._other_brokers):",
+        REPLICAS,
+    ),
+    Plant(
+        "each try to make a partition leaves a log",
+        "server/broker_parts.py",
+        "self._offline_logs.discard(log)",
+        "pass",
+        ("tests/server/test_unmade_partitions.py",),
     ),
 )

@@ -213,15 +213,15 @@ PLANTS = (
     Plant(
         "what coordinates by a partition does not hear that it was made",
         "server/unmade_partitions.py",
-        "self._broker.log_recovered(made)",
+        "broker.log_recovered(made)",
         "pass",
         UNMADE,
     ),
     Plant(
         "partitions are made on a disk without space",
         "server/unmade_partitions.py",
-        "if self._has_room():",
-        "if True:",
+        "if has_room(self._broker.directories.metadata) and self._make_some():",
+        "if self._make_some():",
         UNMADE,
     ),
     Plant(

@@ -11,7 +11,8 @@ from pykafkad.errors import StorageFailure, name
 from pykafkad.log import recovery, syncing
 from pykafkad.log.checkpoints import HIGH_WATERMARK_FILE, encode_offsets
 from pykafkad.log.offset_checkpoints import FRESH_SUFFIX
-from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES
+from pykafkad.server import full_disk
+from pykafkad.server.full_disk import LOOK_SECONDS, LOOKS_PER_TURN, ROOM_BYTES
 from pykafkad.wire import messages
 from tests.handlers.requests import batch, produce
 from tests.handlers.transaction_requests import Producer
@@ -165,6 +166,61 @@ def test_a_sync_that_fails_while_a_partition_comes_back_is_final(world, disk, mo
     settle(world)
     settle(world)
     assert write(world) == expected
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE])
+def test_one_that_cannot_be_recovered_does_not_hold_up_the_others(world, disk, monkeypatch, code):
+    """It is tried again where that may help, and otherwise out of service until a restart."""
+    load, tried = recovery.load, []
+
+    def refuse_first(disk, directory, *rest):
+        tried.append(directory)
+        if directory == "/data/t-0":
+            raise StorageFailure("read", directory, OSError(code, "refused"))
+        return load(disk, directory, *rest)
+
+    world.create_topic("t", 3)
+    logs = [world.broker.partitions.get("t", each) for each in range(3)]
+    disk.fill()
+    for each in range(3):
+        world.connect().ask(produce("t", {each: batch(b"x")}), 8)
+    disk.make_room()
+    monkeypatch.setattr(recovery, "load", refuse_first)
+    for _ in range(4):
+        settle(world)
+    assert [each.offline is None for each in logs] == [False, True, True]
+    assert tried.count("/data/t-0") == (1 if code == errno.EIO else 4) and len(tried) == tried.count("/data/t-0") + 2
+
+
+def test_no_turn_looks_at_more_than_its_share(world, disk, monkeypatch):
+    """As with thousands of partitions."""
+    looks = {}
+
+    def look(log):
+        turns = world.runtime.turns
+        looks[turns] = looks.get(turns, 0) + 1
+        return can_reopen(log)
+
+    can_reopen = full_disk.can_reopen
+    count = LOOKS_PER_TURN + 10
+    world.create_topic("t", count)
+    disk.fill()
+    for each in range(count):
+        world.connect().ask(produce("t", {each: batch(b"x")}), 8)
+    monkeypatch.setattr(full_disk, "can_reopen", look)
+    settle(world)
+    assert sum(looks.values()) >= count and max(looks.values()) <= LOOKS_PER_TURN
+
+
+def test_a_lack_of_descriptors_does_not_hide_the_lack_of_space(world):
+    """The log is out of service for lack of space, and nobody has heard of that when descriptors are lacking, too."""
+    world.create_topic("t")
+    log = world.broker.partitions.get("t", 0)
+    assert write(world) == "NONE"
+    log.fail(StorageFailure("write", log.directory, OSError(errno.ENOSPC, "No space left on device")))
+    world.broker.log_failed(log, StorageFailure("open", log.directory, OSError(errno.EMFILE, "Too many open files")))
+    settle(world)
+    assert log.offline is None
 
 
 def open_after_kill(disk):

@@ -64,18 +64,20 @@ def test_they_are_made_when_the_disk_takes_them(world, disk, code):
     disk.code, disk.free_bytes = code, 0
     world.create_topic("t", count)
     assert {write(world, partition=each) for each in range(count)} == {"KAFKA_STORAGE_ERROR"}
+    first = world.broker.partitions.get("t", 0)
     disk.code = None
     look(world)
     assert write(world) == "KAFKA_STORAGE_ERROR", "there is no space yet"
     disk.code, disk.free_bytes = code, ROOM_BYTES
     look(world)
     assert write(world) == "KAFKA_STORAGE_ERROR", "it failed again"
+    assert world.broker.partitions.get("t", 0) is first, "each try leaves a log"
     disk.code = None
     look(world)
     assert {write(world, partition=each) for each in range(count)} == {"NONE"}
     log = world.broker.partitions.get("t", 0)
     look(world)
-    assert world.broker.partitions.get("t", 0) is log
+    assert world.broker.partitions.get("t", 0) is log and not world.broker._offline_logs
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
