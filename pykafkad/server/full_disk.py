@@ -87,8 +87,11 @@ class FullDisk:
     def _failed(self, job: ReopenJob, result: object) -> None:
         """The log waits again if another try may succeed."""
         log = job.log
-        if job.has_moved or not can_reopen(log):
-            self.add(log)
+        if job.has_moved:
+            # What was found are not its files any more: it is due at once.
+            self._waiting = {log: self._broker.runtime.now, **self._waiting}
+        elif not can_reopen(log):
+            return
         elif isinstance(result, StorageFailure):
             self._broker.logs.error(
                 "storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result
