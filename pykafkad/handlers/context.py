@@ -417,14 +417,9 @@ class Context(NodeContext):
         self._services.call_later(seconds, call)
 
     def storage_failed(self, log: PartitionLog, failure: Exception) -> None:
-        """Report that `log` cannot be written any more. The broker logs it once and wakes the requests that wait for
-        it."""
+        """Report that `log` could not be read or written. If it is out of service now, the broker logs that once and
+        wakes the requests that wait for it. Its directory goes offline, unless it also holds the metadata log."""
         self._services.log_failed(log, failure)
-
-    def read_failed(self, log: PartitionLog, failure: Exception) -> None:
-        """Report that `log` could not be read. Its directory goes offline, unless it also holds the metadata log."""
-        directories = self._services.directories
-        directories.report(directories.of(log), failure)
 
     def written_without_answer(self, log: PartitionLog) -> None:
         """Report records in `log` that no answer depends on (acks=0): they too are written at the end of the turn."""

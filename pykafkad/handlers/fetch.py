@@ -320,7 +320,7 @@ class Fetch:
                 enough = True
                 fetch_replicas.tell(self._ctx, self._replica_id, partition, log, error.code)
             except errors.StorageFailure as failure:
-                self._ctx.read_failed(log, failure)
+                self._ctx.storage_failed(log, failure)
                 row.error_code = errors.KAFKA_STORAGE_ERROR if self._ctx.version > 5 else errors.NOT_LEADER_OR_FOLLOWER
                 enough = True
             else:

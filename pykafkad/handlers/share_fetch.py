@@ -249,7 +249,7 @@ class ShareFetch:
             except errors.KafkaError as error:
                 rows[led.key[1:]] = _row(led.key[2], self._read_error(led, error))
             except errors.StorageFailure as failure:
-                self._ctx.read_failed(log, failure)
+                self._ctx.storage_failed(log, failure)
                 rows[led.key[1:]] = _row(led.key[2], errors.KAFKA_STORAGE_ERROR)
             else:
                 if records is not None:

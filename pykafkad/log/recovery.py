@@ -43,7 +43,7 @@ from pykafkad.wire.batch import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Protocol
 
     from pykafkad.disk import Disk
@@ -96,8 +96,19 @@ class Loaded(
     snapshot_offset: int
 
 
-def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, settings: LogConfig, now_ms: int) -> Loaded:
-    """Open a partition's folder. Raises `StorageFailure` for a failing disk, or files of another topic or format."""
+def load(
+    disk: Disk,
+    directory: str,
+    topic_id: bytes,
+    known: Checkpointed,
+    settings: LogConfig,
+    now_ms: int,
+    before_cut: Callable[[int], None] | None = None,
+) -> Loaded:
+    """Open a partition's folder. Raises `StorageFailure` for a failing disk, or files of another topic or format.
+
+    `before_cut(end_offset)` is called before batches are cut, and at the end: it raises `StorageFailure` if the log
+    must not end there, and all batches stay."""
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
@@ -128,7 +139,11 @@ def load(disk: Disk, directory: str, topic_id: bytes, known: Checkpointed, setti
         replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
         # The batches give the epochs from here on. The file may name later epochs, whose batches a crash has lost.
         epochs.truncate_from_end(bases[first])
-        end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known.recovery_point)
+        end_offset = _recover(
+            segments, first, epochs, replayed.states, settings, disk, known.recovery_point, before_cut
+        )
+    if before_cut is not None:
+        before_cut(end_offset)
     if end_offset < log_start_offset and known.clean:
         # A clean stop loses no records, so the checkpoint must be wrong.
         log_start_offset = bases[0]
@@ -273,6 +288,7 @@ def _recover(
     settings: LogConfig,
     disk: Disk,
     recovery_point: int,
+    before_cut: Callable[[int], None] | None,
 ) -> int:
     """Recover the segments from `first` on; returns the end offset.
 
@@ -290,6 +306,10 @@ def _recover(
         # the log was compacted once or the gap lies before the recovery point, where everything is synced.
         has_lost_end = bool(later) and is_dense and max(end_offset, recovery_point) < later[0].base_offset
         is_last = end != segment.size or has_lost_end
+        if is_last and before_cut is not None:
+            before_cut(end_offset)
+        if not segment.aborted:
+            disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
         if is_last:
             # The newest segment is removed first and the truncation comes last, so that a power loss in between leaves
             # no gap.
@@ -389,8 +409,6 @@ def recover_segment(
     segment.bytes_since_index = since_index
     segment.indexes_written = False
     segment.aborted = AbortedTransactions(aborted)
-    if not aborted:
-        segment.disk.unlink(segment.prefix + TXN_INDEX_SUFFIX)
     return end_offset, end, has_gap
 
 

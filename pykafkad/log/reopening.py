@@ -23,7 +23,8 @@ def can_reopen(log: PartitionLog) -> bool:
 
 class ReopenJob:
     """Recovers a log for which `can_reopen` is true: call `run` on any thread, then `finish` or `give_up` on the loop's
-    thread. Until then the log stays out of service, and can be read.
+    thread. Until then the log stays out of service, and can be read: a log whose files hold less than was written keeps
+    what they hold.
 
     The start after an unclean stop may have failed to recover the log. It may then end below the high watermark in the
     checkpoint, which would commit what is appended. So before it is back, it comes to the device that the checkpoints
@@ -50,17 +51,6 @@ class ReopenJob:
         """Whether the log has moved to another directory since. Then what `run` found are not its files."""
         return self.log.directory != self._directory
 
-    @property
-    def lost(self) -> StorageFailure | None:
-        """What is wrong if `run` found less than was written, as after damage to the disk; None if it found all. As a
-        leader the log would take from its followers what they have and it has not."""
-        log, loaded = self.log, self._loaded
-        if loaded is None or not log.is_loaded or loaded.end_offset >= log.written_end_offset:
-            return None
-        return StorageFailure(
-            "recover", log.directory, f"the files end at offset {loaded.end_offset}, not {log.written_end_offset}"
-        )
-
     def run(self) -> None:
         """Read the files. Raises `StorageFailure`. A log that was not opened since a clean stop is read at its next
         use."""
@@ -73,7 +63,19 @@ class ReopenJob:
             # A batch whose write failed was refused, even if the file holds all of it.
             active = log.segments[-1]
             active.file.truncate(active.written_size)
-        self._loaded = recovery.load(log.disk, self._directory, log.topic_id, self._known, log.settings, self._now_ms)
+        self._loaded = recovery.load(
+            log.disk, self._directory, log.topic_id, self._known, log.settings, self._now_ms, self._check_end
+        )
+
+    def _check_end(self, end_offset: int) -> None:
+        """Refuse to cut what was written, as after damage to the disk: as a leader the log would take it from its
+        followers, too. Refuse as well if the folder may be another topic's by now."""
+        log = self.log
+        if log.closed or self.has_moved:
+            raise StorageFailure("recover", self._directory, "the log was deleted or moved meanwhile")
+        if log.is_loaded and end_offset < log.written_end_offset:
+            text = f"the files end at offset {end_offset}, not {log.written_end_offset}"
+            raise StorageFailure("recover", self._directory, text)
 
     def finish(self) -> None:
         """Bring the log back into service."""

@@ -363,11 +363,14 @@ class Broker(BrokerParts, RuntimeNode):
     # --- what effects and handlers act on ---------------------------------------------------------------------------
 
     def log_failed(self, log: PartitionLog, failure: StorageFailure) -> None:
-        """A log went offline: log it once, and wake the requests that wait for it."""
+        """A log could not be read or written. If it is offline now, log that once, and wake the requests that wait for
+        it."""
         if log in self._offline_logs:
             return
-        if failure.is_passing and log.offline is None:
+        if log.offline is None:
             # The next attempt may succeed.
+            if not failure.is_passing:
+                self.logs.error("storage", "access-failed", topic=log.topic, partition=log.partition, reason=failure)
             self.directories.report(self.directories.of(log), failure)
             return
         self._offline_logs.add(log)
@@ -376,7 +379,7 @@ class Broker(BrokerParts, RuntimeNode):
         self.forget_topics()
         self.purgatory.touch(log)
         self.directories.report(self.directories.of(log), failure)
-        if (log.offline or failure).lacks_space:
+        if log.offline.lacks_space:
             self.full_disk.add(log)
 
     def log_recovered(self, log: PartitionLog) -> None:

@@ -412,7 +412,8 @@ class Commits:
             failure = error if isinstance(error, StorageFailure) else StorageFailure("sync", log.directory, error)
             if job is not None:
                 job.failed(failure)
-            self.broker.log_failed(log, failure)
+            if not log.closed:
+                self.broker.log_failed(log, failure)
         elif job is not None:
             job.finish()
         if log.closed:

@@ -118,6 +118,8 @@ class ShardRunner(MachineRunner):
             return
         if not isinstance(error, StorageFailure | KafkaError | ProtocolError):
             self.runtime.unexpected(error)
+        if isinstance(error, StorageFailure) and not self.log.closed:
+            self._broker.log_failed(self.log, error)
         self._host.shard_failed(self, error)
 
     # --- serving -----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import partial
 
 from pykafkad.errors import StorageFailure
 from pykafkad.log.reopening import ReopenJob, can_reopen
+from pykafkad.wire.batch import HEADER_SIZE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 5.0
 ROOM_BYTES = 1024 * 1024
-"""The space that a file system must have before a log is opened again. With less it would soon fail once more."""
+"""The space that a file system must have before a log is opened again, besides that for its indexes. With less it would
+soon fail once more."""
+
+_INDEX_BYTES = 20
+"""An entry of both indexes, which are written for every `index.interval.bytes`."""
 
 LOOKS_PER_TURN = 200
 """So many logs for which there is no space, or nothing to do any more, are looked at in one turn of the loop."""
@@ -29,11 +34,13 @@ _LOOK = "look for space"
 class FullDisk:
     """The logs of a broker that wait for space, with when each is looked at next. The earliest is the first."""
 
-    __slots__ = ("_broker", "_is_busy", "_is_closed", "_waiting")
+    __slots__ = ("_broker", "_failed_logs", "_is_busy", "_is_closed", "_waiting")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._waiting: dict[PartitionLog, float] = {}
+        self._failed_logs: set[PartitionLog] = set()
+        """Those that wait, and whose last recovery has failed."""
         self._is_busy = self._is_closed = False
 
     def add(self, log: PartitionLog) -> None:
@@ -46,10 +53,11 @@ class FullDisk:
         """The broker stops: nothing comes back any more."""
         self._is_closed = True
         self._waiting.clear()
+        self._failed_logs.clear()
         self._broker.runtime.timers.cancel((self, _LOOK))
 
     def fired(self, _key: str) -> None:
-        """Recover the first log that is due, and that there is space for."""
+        """Recover the first log that is due, and that there is space for: up to `LOOKS_PER_TURN` are looked at."""
         broker, rooms = self._broker, {}
         for _ in range(LOOKS_PER_TURN):
             log = next(iter(self._waiting), None)
@@ -59,10 +67,11 @@ class FullDisk:
             directory = broker.directories.of(log)
             if directory is None or not can_reopen(log):
                 # Deleted, or out of service for good.
+                self._failed_logs.discard(log)
                 continue
             if directory not in rooms:
-                rooms[directory] = has_room(directory)
-            if not rooms[directory] or log in broker.compaction.busy:
+                rooms[directory] = free_bytes(directory)
+            if rooms[directory] < _needed_bytes(log) or log in broker.compaction.busy:
                 self._wait(log)
                 continue
             job = ReopenJob(log, broker.runtime.now_ms, directory.offsets)
@@ -75,35 +84,43 @@ class FullDisk:
         if self._is_closed:
             return
         log = job.log
-        is_whole = not isinstance(result, Exception) and job.lost is None
-        if is_whole and not job.has_moved and can_reopen(log):
-            job.finish()
-            self._broker.log_recovered(log)
-        else:
-            job.give_up()
-            self._failed(job, job.lost if result is None else result)
-        self._plan()
+        try:
+            if not isinstance(result, Exception) and not job.has_moved and can_reopen(log):
+                self._failed_logs.discard(log)
+                job.finish()
+                self._broker.log_recovered(log)
+            else:
+                job.give_up()
+                self._failed(job, result)
+        finally:
+            self._plan()
 
     def _failed(self, job: ReopenJob, result: object) -> None:
         """The log waits again if another try may succeed."""
-        log = job.log
+        log, broker = job.log, self._broker
         if job.has_moved:
             # What was found are not its files any more: it is due at once.
-            self._waiting = {log: self._broker.runtime.now, **self._waiting}
-        elif not can_reopen(log):
+            self._waiting.pop(log, None)
+            self._waiting = {log: broker.runtime.now, **self._waiting}
             return
-        elif isinstance(result, StorageFailure):
-            self._broker.logs.error(
-                "storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result
-            )
-            if result.operation != "sync" and (result.lacks_space or result.is_passing):
-                self._wait(log)
-            else:
-                # Nobody knows what the disk holds. After a failed sync the next try would have nothing to write, and
-                # take for synced what the kernel has dropped.
-                log.offline = result.copy()
-        elif isinstance(result, Exception):
-            self._broker.runtime.unexpected(result)
+        is_first = log not in self._failed_logs
+        self._failed_logs.discard(log)
+        if not can_reopen(log):
+            return
+        if not isinstance(result, StorageFailure):
+            assert isinstance(result, Exception)
+            broker.runtime.unexpected(result)
+            result = StorageFailure("recover", log.directory, str(result))
+        if result.operation != "sync" and (result.lacks_space or result.is_passing):
+            if is_first:
+                broker.logs.error("storage", "recovery-failed", topic=log.topic, partition=log.partition, reason=result)
+            self._failed_logs.add(log)
+            self._wait(log)
+        else:
+            # Nobody knows what the disk holds. After a failed sync the next try would have nothing to write, and take
+            # for synced what the kernel has dropped.
+            broker.logs.error("storage", "recovery-given-up", topic=log.topic, partition=log.partition, reason=result)
+            log.offline = result.copy()
 
     def _wait(self, log: PartitionLog) -> None:
         self._waiting.pop(log, None)
@@ -116,9 +133,17 @@ class FullDisk:
             self._broker.runtime.timers.set((self, _LOOK), first)
 
 
-def has_room(directory: LogDirectory) -> bool:
-    """Whether the file system of a directory has space for what opens a log."""
+def _needed_bytes(log: PartitionLog) -> int:
+    """The space that the log needs before it is opened again. Recovery writes the indexes of what is not synced."""
+    if not log.is_loaded:
+        return ROOM_BYTES
+    unsynced = sum(segment.size for segment in log.segments_from(log.recovery_point))
+    return ROOM_BYTES + unsynced // max(log.settings.index_interval_bytes, HEADER_SIZE_BYTES) * _INDEX_BYTES
+
+
+def free_bytes(directory: LogDirectory) -> int:
+    """The free space of the file system of a directory; 0 if nobody can tell."""
     try:
-        return directory.disk.usage(directory.path)[1] >= ROOM_BYTES
+        return directory.disk.usage(directory.path)[1]
     except StorageFailure:
-        return False
+        return 0

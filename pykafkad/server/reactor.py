@@ -290,9 +290,9 @@ class Reactor:
         self._watched[fileno] = ready
 
     def unwatch(self, fileno: int) -> None:
-        """End that."""
-        del self._watched[fileno]
-        self._poller.unregister(fileno)
+        """End that. Fine if a drain has ended it before."""
+        if self._watched.pop(fileno, None) is not None:
+            self._poller.unregister(fileno)
 
     def pause(self, fileno: int, paused: bool) -> None:
         """Look away from a watched descriptor, or look again."""
@@ -328,6 +328,9 @@ class Reactor:
                 if ready is None:
                     if fileno == self._waker.fileno():
                         self._waker.clear()
+                    else:
+                        # A connection attempt has ended: the poller would tell of it again and again, without a wait.
+                        self.unwatch(fileno)
                 elif mask & WRITE:
                     self._flush(ready)
                 elif mask & ENDED:

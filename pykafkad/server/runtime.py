@@ -9,6 +9,7 @@ from random import Random
 
 from pykafkad.clock import Clock
 from pykafkad.disk import Disk
+from pykafkad.errors import StorageFailure
 from pykafkad.server.incremental_tasks import IncrementalTasks
 from pykafkad.server.logs import Logs, process_logs
 from pykafkad.server.metrics import Metrics
@@ -141,7 +142,9 @@ class Runtime:
             self.stop(reason)
 
     def close(self) -> None:
-        """Stop accepting, answer what can be answered, let every node write what it must, and release everything."""
+        """Stop accepting, answer what can be answered, let every node write what it must, and release everything.
+
+        Raises StorageFailure, the first of a node that cannot end cleanly, when all that is done."""
         nodes = self.nodes[::-1]
         for node in nodes:
             node.stop_listening()
@@ -165,8 +168,15 @@ class Runtime:
         # A job that ends wakes the reactor, so the jobs come first.
         self.offload.close()
         self.reactor.close()
+        # A full disk at one node's end must not keep the others from their clean stop.
+        failures = []
         for node in nodes:
-            node.close()
+            try:
+                node.close()
+            except StorageFailure as failure:
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     # --- one turn -----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 
 from pykafkad.errors import StorageFailure
-from pykafkad.server.full_disk import LOOK_SECONDS, has_room
+from pykafkad.server.full_disk import LOOK_SECONDS, ROOM_BYTES, free_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,11 +47,18 @@ class UnmadePartitions:
         """Make some, if there is space."""
         seconds = LOOK_SECONDS
         try:
-            if has_room(self._broker.directories.metadata) and self._make_some():
+            if free_bytes(self._broker.directories.metadata) < ROOM_BYTES:
+                self._forget_deleted()
+            elif self._make_some():
                 seconds = 0.0
         finally:
             if self._logs:
                 self._look_in(seconds)
+
+    def _forget_deleted(self) -> None:
+        """On a disk that stays full they would become more and more."""
+        current = self._broker.partitions.get
+        self._logs = {log: None for log in self._logs if current(log.topic, log.partition) is log}
 
     def _make_some(self) -> bool:
         """Whether none of them has failed again. The first that does is looked at last the next time."""

@@ -220,8 +220,15 @@ PLANTS = (
     Plant(
         "partitions are made on a disk without space",
         "server/unmade_partitions.py",
-        "if has_room(self._broker.directories.metadata) and self._make_some():",
-        "if self._make_some():",
+        "if free_bytes(self._broker.directories.metadata) < ROOM_BYTES:",
+        "if False:",
+        UNMADE,
+    ),
+    Plant(
+        "partitions that are deleted on a full disk are remembered",
+        "server/unmade_partitions.py",
+        "self._forget_deleted()",
+        "pass",
         UNMADE,
     ),
     Plant(

@@ -24,7 +24,7 @@ from tests.simulation.world import World
 class SmallDisk(MemoryDisk):
     """A disk that says how much space there is."""
 
-    free_bytes = ROOM_BYTES
+    free_bytes = 2 * ROOM_BYTES
 
     def usage(self, path):
         return 1 << 40, self.free_bytes
@@ -42,7 +42,7 @@ class SmallDisk(MemoryDisk):
 
     def make_room(self):
         self.heal()
-        self.free_bytes = ROOM_BYTES
+        self.free_bytes = 2 * ROOM_BYTES
 
 
 @pytest.fixture
@@ -190,6 +190,158 @@ def test_one_that_cannot_be_recovered_does_not_hold_up_the_others(world, disk, m
         settle(world)
     assert [each.offline is None for each in logs] == [False, True, True]
     assert tried.count("/data/t-0") == (1 if code == errno.EIO else 4) and len(tried) == tried.count("/data/t-0") + 2
+
+
+def test_a_recovery_that_fails_again_and_again_is_told_once(world, disk, monkeypatch, capfd):
+    """And again when it has succeeded in between. A disk that is full takes no more lines than it has to."""
+
+    def refuse(disk, directory, *_):
+        raise StorageFailure("write", directory, OSError(errno.ENOSPC, "No space left on device"))
+
+    world.create_topic("t")
+    for _ in range(2):
+        disk.fill()
+        assert write(world) == "KAFKA_STORAGE_ERROR"
+        disk.make_room()
+        with monkeypatch.context() as patch:
+            patch.setattr(recovery, "load", refuse)
+            for _ in range(3):
+                settle(world)
+        assert capfd.readouterr().err.count("recovery-failed") == 1
+        settle(world)
+        assert write(world) == "NONE"
+
+
+def test_a_bug_while_one_comes_back_leaves_the_others_their_turn(world, disk, monkeypatch, capfd):
+    """The log that met it stays out of service, and that is told."""
+    load = recovery.load
+
+    def break_first(disk, directory, *rest):
+        if directory == "/data/t-0":
+            raise ZeroDivisionError
+        return load(disk, directory, *rest)
+
+    world.create_topic("t", 3)
+    logs = [world.broker.partitions.get("t", each) for each in range(3)]
+    disk.fill()
+    for each in range(3):
+        world.connect().ask(produce("t", {each: batch(b"x")}), 8)
+    disk.make_room()
+    monkeypatch.setattr(recovery, "load", break_first)
+    role_taken = world.broker.role_taken
+
+    def break_second(log):
+        if log is logs[1]:
+            raise ZeroDivisionError
+        role_taken(log)
+
+    monkeypatch.setattr(type(world.broker), "role_taken", lambda broker, log: break_second(log))
+    for _ in range(3):
+        settle(world)
+    assert [each.offline is None for each in logs] == [False, True, True]
+    assert world.runtime.metrics.unexpected_errors == 2
+    assert capfd.readouterr().err.count("recovery-given-up topic=t partition=0") == 1
+
+
+def test_space_for_the_indexes_is_needed_too(world, disk):
+    """Recovery writes them for everything that is not synced. Without it the log would be read in vain, each time."""
+    world.create_topic("t", index_interval_bytes=100)
+    for _ in range(30):
+        assert write(world, b"x" * 1000) == "NONE"
+    disk.fill()
+    assert write(world) == "KAFKA_STORAGE_ERROR"
+    log = world.broker.partitions.get("t", 0)
+    disk.heal()
+    disk.free_bytes = ROOM_BYTES + 30 * 1000 // 100 * 20 - 1
+    settle(world)
+    assert log.offline is not None
+    disk.free_bytes += 2000
+    settle(world)
+    assert log.offline is None
+
+
+def test_what_is_left_of_a_damaged_log_stays_and_can_be_read(world, disk):
+    """The way back cuts nothing that was written: it cannot know whether it is lost."""
+    world.create_topic("t")
+    for value in (b"a", b"b", b"c", b"d"):
+        assert write(world, value) == "NONE"
+    log = world.broker.partitions.get("t", 0)
+    (path,) = (each for each in disk.files if each.startswith("/data/t-0/") and each.endswith(".log"))
+    size_bytes = disk.size(path)
+    disk.files[path].data[size_bytes // 2 - 1] ^= 0xFF
+    disk.fill()
+    assert write(world) == "KAFKA_STORAGE_ERROR"
+    disk.make_room()
+    settle(world)
+    settle(world)
+    assert str(log.offline).endswith("the files end at offset 1, not 4") and disk.size(path) == size_bytes
+    assert log.read(2, 1000, end_offset=4).size_bytes == size_bytes // 2
+
+
+def test_a_topic_that_is_made_anew_while_the_old_one_comes_back_keeps_its_records(world, disk, monkeypatch):
+    """Recovery works by the names of files, which are those of the new topic then. The old log was not recovered at the
+    start, so that nobody knows its end."""
+    world.create_topic("t")
+    for _ in range(5):
+        assert write(world) == "NONE"
+    world.broker.partitions.get("t", 0).delete_records(5)
+    settle(world, 120.0)
+    disk.kill()
+    disk.fill_folder("t-0")
+    disk.free_bytes = 0
+    world = World("/data", disk=disk)
+    open_segment = recovery._open
+
+    def replace(*args, **kwargs):
+        monkeypatch.setattr(recovery, "_open", open_segment)
+        delete = messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+        assert world.connect().ask(delete, 5).responses[0].error_code == 0
+        world.create_topic("t")
+        assert write(world, b"new") == "NONE"
+        return open_segment(*args, **kwargs)
+
+    old = world.broker.partitions.get("t", 0)
+    assert old.offline is not None
+    disk.make_room()
+    monkeypatch.setattr(recovery, "_open", replace)
+    settle(world)
+    assert old.closed and write(world) == "NONE"
+    disk.kill()
+    again = World("/data", disk=disk)
+    assert write(again) == "NONE"
+    log = again.broker.partitions.get("t", 0)
+    assert (log.log_start_offset, log.end_offset) == (0, 3)
+
+
+@pytest.mark.parametrize("way", ["a group's log is loaded", "a client reads"])
+def test_a_log_that_cannot_be_opened_comes_back_by_itself(world, disk, way):
+    """Nobody writes to it who would notice."""
+    call = disk._call
+    disk._call = lambda operation, path, data=None: call(
+        operation if path.endswith(".log") and "/__cluster" not in path else f"other {operation}", path, data
+    )
+    topic = "__consumer_offsets" if "group" in way else "t"
+    world.create_topic("t")
+    disk.fail("create", sticky=True)
+    if topic == "t":
+        assert read(world) == "KAFKA_STORAGE_ERROR"
+    else:
+        world.connect().ask(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        world.turn()
+    logs = [each for each in world.broker.partitions if each.topic == topic]
+    assert logs and any(each.offline is not None for each in logs)
+    disk.heal()
+    settle(world)
+    settle(world)
+    assert not any(each.offline is not None for each in logs)
+    assert topic != "t" or read(world) == "NONE"
+
+
+def read(world):
+    of = messages.FetchRequest
+    partition = of.FetchPartition(partition=0, partition_max_bytes=1000)
+    request = of(replica_id=-1, max_bytes=1000, topics=[of.FetchTopic(topic="t", partitions=[partition])])
+    return name(world.connect().ask(request, 11).responses[0].partitions[0].error_code)
 
 
 def test_no_turn_looks_at_more_than_its_share(world, disk, monkeypatch):

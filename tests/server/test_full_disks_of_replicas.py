@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from pykafkad.errors import StorageFailure, name
+from pykafkad.log.follower import TruncateTo
 from pykafkad.server import full_disk
 from pykafkad.server.full_disk import LOOK_SECONDS
 from tests.handlers.requests import batch, produce
@@ -80,6 +81,35 @@ def test_a_log_that_has_lost_records_does_not_come_back(world):
     world.advance(3 * LOOK_SECONDS)
     assert str(log.offline).endswith("the files end at offset 1, not 2")
     assert log_of(world, follower).end_offset == 2
+
+
+def test_a_cut_that_finds_no_space_is_no_end_of_service(world, disk, monkeypatch, capfd):
+    """The log serves on; what takes it out of service later is noticed."""
+    leader, follower = created(world)
+    log, broker = log_of(world, follower), world.broker(follower)
+    assert put(world, leader) == put(world, leader) == "NONE"
+    world.advance(10)
+    broker.directories.of(log).checkpoint()
+    fetcher = broker.replication.fetchers._by_leader[leader]
+    write = type(disk).write
+
+    def refuse(disk, path, data, *, sync=False):
+        if path.endswith(".fresh.tmp"):
+            raise StorageFailure("write", path, OSError(errno.ENOSPC, "No space left on device"))
+        write(disk, path, data, sync=sync)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(disk), "write", refuse)
+        fetcher._perform(fetcher._followed[log], [TruncateTo(1)])
+    lines = [line for line in capfd.readouterr().err.splitlines() if "No space left" in line]
+    assert log.offline is None and len(lines) == 1 and "access-failed" in lines[0]
+    world.advance(1)
+    assert put(world, leader) == "NONE"
+    world.until(lambda: log.end_offset == 3)
+    fill(log)
+    put(world, leader, acks=1)
+    world.advance(2 * LOOK_SECONDS)
+    world.until(lambda: log.offline is None and log.end_offset == 4)
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

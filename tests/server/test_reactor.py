@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -379,6 +380,28 @@ def test_a_stop_waits_for_a_slow_reader(listening):
     assert len(received_bytes) == 3_000_004
     client.close()
     listening.open()
+
+
+def test_a_stop_waits_for_a_slow_reader_without_spinning(listening):
+    """A connection attempt that ends meanwhile is told of once: nobody goes on with it."""
+    listening.answer = lambda connection, payload: frame(payload * 30_000_000)
+    client = connect(listening)
+    client.sendall(frame(b"x"))
+    (connection,) = listening.connections
+    turns_until(listening, lambda: connection.is_blocked)
+    reactor = listening.reactor
+    attempt = socket.create_server(("127.0.0.1", 0))
+    outgoing = Mock()
+    reactor.connector.connect(*attempt.getsockname(), outgoing)
+    attempt.accept()[0].close()
+    polls = []
+    left = iter([0.3] * 3 + [0.0])
+    reactor.drain(lambda: polls.append(time.monotonic()) or next(left))
+    assert len(polls) == 4 and polls[-1] - polls[1] > 0.15, "it waits twice"
+    reactor.connector.close()
+    outgoing.lost.assert_called_once_with("the broker stops")
+    attempt.close()
+    client.close()
 
 
 def test_a_stop_does_not_wait_for_ever(listening):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafkad.clock import ManualClock
+from pykafkad.errors import StorageFailure
 from pykafkad.server.runtime import Runtime, RuntimeNode
 from tests.simulation.disk import MemoryDisk
 
@@ -74,6 +75,20 @@ def waits(runtime: Runtime) -> float | None:
     """How long the next turn waits."""
     runtime.run()
     return runtime.reactor.timeouts[-1]
+
+
+def test_a_node_that_cannot_end_cleanly_leaves_the_others_their_end(runtime: Runtime) -> None:
+    asked: list[str] = []
+
+    class Full(Node):
+        def close(self) -> None:
+            super().close()
+            raise StorageFailure("write", f"/data/{self.name}", "No space left on device")
+
+    runtime.nodes += [Node("a", asked), Full("b", asked), Full("c", asked), Node("d", asked)]
+    with pytest.raises(StorageFailure, match="/data/c"):
+        runtime.close()
+    assert asked == [f"close {name}" for name in "dcba"]
 
 
 def test_nothing_to_do_is_waited_for_without_an_end(runtime: Runtime) -> None:

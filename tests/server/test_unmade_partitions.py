@@ -103,6 +103,18 @@ def test_one_that_is_deleted_meanwhile_is_not_made(world, disk):
     assert world.broker.partitions.get("t", 0) is log and write(world) == "NONE"
 
 
+def test_those_that_are_deleted_are_forgotten_while_there_is_no_space(world, disk):
+    """Topics that come and go on a full disk leave nothing."""
+    disk.code, disk.free_bytes = errno.ENOSPC, 0
+    world.create_topic("u")
+    for _ in range(3):
+        world.create_topic("t")
+        delete = messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+        assert world.connect().ask(delete, 5).responses[0].error_code == 0
+    look(world)
+    assert [each.topic for each in world.broker.unmade_partitions._logs] == ["u"]
+
+
 def commit(peer):
     of = messages.OffsetCommitRequest
     row = of.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)

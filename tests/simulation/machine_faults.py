@@ -135,10 +135,12 @@ def full_start(world):
 
 
 def _end_when_logs_are_back(world, node, incarnation):
-    """The machine stops cleanly again, should it be stopped. It does not while a log is out of service."""
+    """The machine stops cleanly again, should it be stopped. It does not while a log is out of service, or a write is
+    still to fail."""
 
     def look():
-        if node.is_running and node.incarnation == incarnation and node.has_offline_logs:
+        is_to_fail = node.has_offline_logs or node.disk.is_to_fail
+        if node.is_running and node.incarnation == incarnation and is_to_fail:
             world.cluster.network.at(world.now + 0.5, look)
         else:
             world.failing.discard(node)
