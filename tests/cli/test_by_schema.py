@@ -80,6 +80,7 @@ def test_json_records_keep_their_keys_and_tombstones(broker, run, tmp_path, monk
     assert second["value"] is None and "value_problem" not in second
 
 
+@pytest.mark.long
 def test_a_message_of_a_protobuf_schema(run, tmp_path):
     path = tmp_path / "order.proto"
     path.write_text(SCHEMAS["order.proto"])

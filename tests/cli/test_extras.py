@@ -96,6 +96,7 @@ def test_control_without_its_package() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_other_commands_need_no_extra() -> None:
     """Help, versions and descriptions work without any of the packages."""
     for arguments in (("--help",), ("serve", "--help"), ("describe-apis",), ("describe-config",), ("topics", "--help")):

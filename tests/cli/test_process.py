@@ -146,6 +146,7 @@ def test_tls_with_certificates_made_on_the_fly(processes: Processes, tmp_path: P
     assert (tmp_path / "data" / "tls-broker.pem").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 def test_a_trace_is_written_when_the_broker_stops(processes: Processes, tmp_path: Path) -> None:
     """And a client of any language is in it."""
     path = tmp_path / "trace.txt"
@@ -234,6 +235,7 @@ def test_the_directory_of_one_broker_is_not_that_of_several(processes: Processes
     assert output == "" and f"{tmp_path} holds the data of a single broker" in errors
 
 
+@pytest.mark.long
 def test_the_directory_of_several_brokers_is_not_that_of_one(processes: Processes, tmp_path: Path) -> None:
     """The error names the directory, and several start there again."""
     for _ in range(2):

@@ -66,6 +66,7 @@ def test_who_does_not_end_is_killed() -> None:
     assert rest(process) == "Ended(code=143, is_stopped=True)\n"
 
 
+@pytest.mark.long
 def test_a_second_signal_kills_at_once() -> None:
     process = started(10 * LONG, "deaf")
     process.terminate()

@@ -201,6 +201,7 @@ def test_a_start_after_a_kill_reads_only_from_the_recovery_point(folder: Path, b
     assert broker.start_read_bytes - stopped_read_bytes < 100_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("storage", ["disk", "memory"])
 def test_connections_beyond_the_limit_of_descriptors_are_refused(
     brokers: Brokers, tmp_path: Path, storage: str

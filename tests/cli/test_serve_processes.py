@@ -200,6 +200,7 @@ def test_one_process_and_several_serve_the_same_directories(started: Any, tmp_pa
     assert set(several.children()) == {1, 2, 3000, 3001, 3002}
 
 
+@pytest.mark.long
 def test_one_that_cannot_start_is_named(started: Any) -> None:
     """The others end."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

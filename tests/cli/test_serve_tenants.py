@@ -166,6 +166,7 @@ def test_each_has_a_control_api(started: list) -> None:
     assert process.returncode == 0 and "Traceback" not in said
 
 
+@pytest.mark.long
 @pytest.mark.epoll
 def test_users_and_certificates_of_each(started: list, tmp_path: Path) -> None:
     _, told = tenants(
@@ -177,6 +178,7 @@ def test_users_and_certificates_of_each(started: list, tmp_path: Path) -> None:
     assert files[0].read_text() != files[1].read_text()
 
 
+@pytest.mark.long
 @pytest.mark.epoll
 def test_one_that_cannot_start_is_named(started: list, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _, told = tenants(started, "--memory", "32MB", "--tenant", "acme")

@@ -193,6 +193,7 @@ NO_TOKEN_END_POINTS = {
 }
 
 
+@pytest.mark.long
 def test_a_url_that_is_no_token_end_point_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a word of the secret."""
     words = tuple(f"--set={name}={value}" for name, value in SASL.items())

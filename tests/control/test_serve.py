@@ -81,6 +81,7 @@ def test_a_token_of_ones_own_is_not_printed(tmp_path):
         assert "chosen-token" not in served.line + errors
 
 
+@pytest.mark.long
 def test_users_and_acls_do_not_stand_in_the_way(tmp_path):
     """The API's requests come from a super user that is no client's, and by no listener."""
     options = [

@@ -47,6 +47,7 @@ def test_pending_offsets_of_a_topic_are_deleted_whether_or_not_their_transaction
     assert left(world) == {} and not world.shard.topic_deletions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_commit_since_the_deletion_stays_where_an_offset_was_pending(world, ends):
     world.delete_topics("t")

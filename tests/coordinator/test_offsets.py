@@ -363,6 +363,7 @@ def appended(effects):
     return [len(effect.records) for effect in effects if type(effect) is Append]
 
 
+@pytest.mark.long
 def test_a_group_with_many_offsets_is_deleted_in_steps_and_wholly_or_not_at_all():
     world = World()
     many(world, 1_700)
@@ -408,6 +409,7 @@ def test_a_group_of_which_not_even_the_tombstones_fit_into_a_batch_stays():
     assert error(world.replies[token]) == "NONE" and world.replayed().groups == {}
 
 
+@pytest.mark.long
 def test_what_is_committed_and_expires_while_a_group_is_deleted():
     """No request reaches the group meanwhile, but one may have been on its way."""
     world = World()

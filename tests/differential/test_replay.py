@@ -73,6 +73,7 @@ def test_a_broker_that_closes_the_connection(recorded, capsys):
     ]
 
 
+@pytest.mark.long
 def test_the_command_records_any_broker(tmp_path, capsys):
     path = tmp_path / "run.recording"
     program = (

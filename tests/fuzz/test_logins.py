@@ -51,6 +51,7 @@ def test_a_planted_crash_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert run(monkeypatch, "--input", f"{name}:{data}") == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "where", "what", "instead"),
     [

@@ -82,6 +82,7 @@ LAST = [
 ]
 
 
+@pytest.mark.long
 @in_turn(
     "row, version, values, rules", seeds.sampled(LAST, 4), name_of=lambda case: f"{case[0].name} {case[1]} {case[2]}"
 )

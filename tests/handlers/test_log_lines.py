@@ -86,6 +86,7 @@ def test_what_only_would_be_created_names_nobody_later(world, lines):
     assert [fields["topic"] for _, event, fields in lines if event == "topic-created"] == ["b"]
 
 
+@pytest.mark.long
 def test_who_asked_is_kept_of_so_many_topics(world, monkeypatch):
     """Where no line tells of them, the oldest are forgotten; a later change without an asker has none."""
     world.broker.tells_topics = False

@@ -49,6 +49,7 @@ def test_the_bug_can_be_planted(plant):
     assert all((PROJECT / path).is_file() for path in plant.tests)
 
 
+@pytest.mark.long
 @in_turn("plant", seeds.sampled(PLANTS, 30), name_of=lambda plant: plant.name)
 def test_the_bug_changes_what_the_code_does(plant):
     """The source with the bug compiles to something else."""

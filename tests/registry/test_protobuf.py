@@ -107,6 +107,7 @@ def message(*fields, name="A", syntax="proto3"):
     return proto(f"message {name} {{", *fields, "}", syntax=syntax)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [ORDER, EVERYTHING, EDITION], ids=["small", "everything", "edition"])
 def test_a_schema_is_kept_in_one_form(ask, text):
     """Which is a schema again, of which protoc makes the same; comments and white space do not count."""
@@ -201,6 +202,7 @@ def test_a_reference_names_a_file_of_its_own(name):
         protobuf_compiler.compiled(ORDER, ((name, ORDER),))
 
 
+@pytest.mark.long
 def test_normalized_schemas_are_the_same_in_any_order(ask):
     first = proto('import "google/protobuf/any.proto";', 'import "google/protobuf/empty.proto";') + (
         'option java_package = "a"; option go_package = "b"; message A { string b = 2; int32 a = 1; reserved 9, 5; }'
@@ -331,6 +333,7 @@ def test_scalar_types_that_are_encoded_alike():
         assert changes(earlier, later) == wanted
 
 
+@pytest.mark.long
 def test_messages_of_other_files_are_compared_where_fields_have_them():
     """Also those that refer to themselves."""
     text = proto('import "b.proto";', "message A { p.B.C b = 1; }")
@@ -341,6 +344,7 @@ def test_messages_of_other_files_are_compared_where_fields_have_them():
     assert changes(text, text, before, before) == []
 
 
+@pytest.mark.long
 def test_files_that_take_too_long_to_compare(monkeypatch):
     monkeypatch.setattr(protobuf_differences, "MOST_STEPS", 3)
     text = proto(*(f"message M{number} {{}}" for number in range(3)))

@@ -68,6 +68,7 @@ def test_users_and_acls_do_not_stand_in_the_way_of_the_registry():
         served.stop()
 
 
+@pytest.mark.long
 def test_several_brokers_have_one_registry():
     """Whoever leads the topic of the schemas."""
     with Broker(brokers=3, registry=True, settings={"default.replication.factor": 3}) as broker:

@@ -40,6 +40,7 @@ def collect(short, clock, took, info=FULL):
     short("stop", info)
 
 
+@pytest.mark.long
 def test_what_a_long_one_has_left_is_not_looked_at_again(short, clock):
     collect(short, clock, LONG_SECONDS)
     assert gc.get_freeze_count() > 1000 and gc.get_objects(2) == []

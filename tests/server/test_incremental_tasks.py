@@ -68,6 +68,7 @@ def test_others_are_served_while_it_goes_on(world):
     assert world.runtime.metrics.unexpected_errors == 0 and not world.runtime.tasks
 
 
+@pytest.mark.long
 def test_no_turn_gives_them_more_than_the_budget(world):
     """However many there are: each new one gets a little in its first turn, and all share the later ones."""
     peers = [world.connect() for _ in range(20)]

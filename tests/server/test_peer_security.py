@@ -143,6 +143,7 @@ def of_file(path, **more):
     return made | {"ssl.keystore.location": str(path)}
 
 
+@pytest.mark.long
 def test_certificates_that_are_renewed_count_from_the_next_connection(begin, tmp_path, capfd):
     """Of a file, which is looked at before each; one that is not fit is told of, and the one before stays."""
     old, new = certificates.renewed("node", hosts=HOSTS), certificates.renewed("renewed", hosts=HOSTS)
@@ -180,6 +181,7 @@ def test_certificates_that_are_renewed_count_from_the_next_connection(begin, tmp
     world.until(lambda: replicated(world))
 
 
+@pytest.mark.long
 def test_a_renewed_certificate_is_for_the_same_name(begin, tmp_path, capfd):
     """As at a listener, and in Kafka: the others would not know the node any more."""
     path = tmp_path / "node.pem"
@@ -199,6 +201,7 @@ def test_a_renewed_certificate_is_for_the_same_name(begin, tmp_path, capfd):
     assert len(told) == 1 and "the certificate is for CN=other" in told[0] and authorizer.nodes == {"User:CN=node"}
 
 
+@pytest.mark.long
 def test_live_settings_count_from_the_next_connection(begin, capfd):
     """Those of the listener which is reached, of the broker that reaches others."""
     authorizer = OnlyNodes("User:CN=node")
@@ -240,6 +243,7 @@ def test_a_certificate_for_another_name_is_not_taken(begin, capfd):
     assert len(told) == 1 and told[0].startswith("peer=controller:9093 ") and "Hostname mismatch" in told[0]
 
 
+@pytest.mark.long
 def test_the_name_does_not_count_where_the_settings_say_so(begin):
     """ssl.endpoint.identification.algorithm is empty, for the listener or for all."""
     settings = secured("SSL", hosts=("elsewhere",))
@@ -252,6 +256,7 @@ def test_the_name_does_not_count_where_the_settings_say_so(begin):
         world.until_serving()
 
 
+@pytest.mark.long
 def test_a_certificate_of_an_unknown_authority_is_not_taken(begin, capfd):
     """The trust store does not have it."""
     settings = secured("SSL") | {"ssl.truststore.certificates": certificates.authority("Others").pem}
@@ -275,6 +280,7 @@ def test_a_login_that_is_refused_is_told_of(begin, capfd, settings, reason):
     assert len(told) == 1 and reason in told[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "limit", "value", "reason"),
     [

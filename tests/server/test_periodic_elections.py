@@ -87,6 +87,7 @@ def test_it_can_be_switched_off():
     world.stop()
 
 
+@pytest.mark.long
 def test_many_elections_need_several_changes(monkeypatch):
     """They follow one another in the same check."""
     for module in (events, elections, periodic_elections):
@@ -138,6 +139,7 @@ def test_a_partition_without_a_leader_gets_one_where_its_topic_allows_it(is_allo
     world.stop()
 
 
+@pytest.mark.long
 def test_only_the_active_controller_elects(monkeypatch):
     """Another that becomes active goes on with it."""
     asked = []

@@ -72,6 +72,7 @@ def test_a_change_of_the_metadata_has_all_looked_at_once(counted):
     assert looked_at["leader"] == []
 
 
+@pytest.mark.long
 def test_one_fetch_looks_at_some_and_the_next_begins_with_the_others(counted, monkeypatch):
     """What goes on having news starves none of the others."""
     world, clients, looked_at = counted

@@ -209,6 +209,7 @@ def test_a_throttled_fetch_changes_nothing_that_its_session_has_told(world: Worl
     assert [row.log_start_offset for topic in after.responses for row in topic.partitions] == [1]
 
 
+@pytest.mark.long
 def test_a_fetch_for_thousands_of_partitions_is_throttled_as_others_are(world: World) -> None:
     world.create_topic("many", 3000)
     peer = world.connect()

@@ -45,6 +45,7 @@ def mend(world):
                 world.network.mend(host_of(one), host_of(other))
 
 
+@pytest.mark.long
 def test_voters_that_know_no_pre_votes_elect_a_leader(monkeypatch):
     """Kafka 3.9 has versions 0 and 1 of Vote, in which a pre-vote cannot be said."""
     version = Greeting.version

@@ -187,6 +187,7 @@ def test_what_is_known_of_replicas_has_a_limit():
     assert len(strangers._fetching) == raft_strangers.MAX_REPLICAS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_a_combined_node_whose_disk_was_wiped_comes_back(dynamic):
     """With voters of the settings it votes again. With those of the log it is another replica, which observes; its
@@ -213,6 +214,7 @@ def test_a_combined_node_whose_disk_was_wiped_comes_back(dynamic):
     assert {each.runtime.metrics.unexpected_errors for each in world.processes.values()} == {0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("days", [1, -1])
 def test_clocks_that_jump_a_day_change_nothing(days):
     """Sessions, elections and replicas count monotonic time; records keep their days."""

@@ -430,6 +430,7 @@ def test_large_frames_are_several_segments_and_cut_ones_have_their_length():
     assert streams(parsed(pcap.write([too_much])))[5000, False] == b""
 
 
+@pytest.mark.long
 def test_what_was_not_kept_takes_no_room_in_a_capture():
     kept, missing = b"x" * 1000, pcap.MOST_MISSING_BYTES
     written = pcap.write([exchange(at=1e6 + n, answer=kept, answer_bytes=1000 + missing) for n in range(4)])

@@ -124,6 +124,7 @@ def test_a_stop_without_a_majority_does_not_wait_for_one_for_ever():
     assert world.clock.now() - began < 2 * 3.0 + 1.0, "twice broker.session.timeout.ms"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", sampled(range(PARTS), PARTS))
 def test_seeds(part):
     """Nothing acknowledged is lost while one node at a time is away, and all logs and images are the same at the

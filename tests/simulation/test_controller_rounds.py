@@ -9,6 +9,7 @@ SEEDS = 24
 PARTS = 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", sampled(range(PARTS), PARTS))
 def test_seeds(part):
     """Nothing acknowledged is lost, one node decides in an epoch, and after healing all images and logs are the

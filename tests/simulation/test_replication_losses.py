@@ -36,6 +36,7 @@ def unsynced_power_loss(world, node):
     world.chance = chance
 
 
+@pytest.mark.long
 def test_the_last_known_leader_comes_back_with_less_than_was_committed(world):
     """Both replicas stopped uncleanly, the leader without power: nobody is known to have everything."""
     world.nodes[3].kill()

@@ -156,6 +156,7 @@ def test_a_world_without_faults_holds(faulty):
     assert not part.history.spoiled and not part.history.forgotten
 
 
+@pytest.mark.long
 def test_a_loss_is_forgiven_where_it_happened(faulty):
     part = faulty.transactions
     for index in range(STATE_PARTITIONS):
@@ -168,6 +169,7 @@ def test_a_loss_is_forgiven_where_it_happened(faulty):
     faulty.finish()
 
 
+@pytest.mark.long
 def test_a_transaction_that_hangs_is_noticed(faulty):
     """A batch whose transaction no coordinator knows."""
     log = faulty.log(faulty.state("b").leader, "b")

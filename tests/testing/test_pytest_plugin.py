@@ -216,6 +216,7 @@ def loaded(code):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 
 
+@pytest.mark.long
 def test_a_run_without_it_pays_for_one_module():
     """Nothing else is imported."""
     names = loaded("import pytest, pykafkad.pytest_plugin")

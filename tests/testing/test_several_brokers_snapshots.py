@@ -85,6 +85,7 @@ def test_everything_goes_back_at_every_broker(broker):
     assert len(values(broker)) == 18
 
 
+@pytest.mark.long
 def test_replicas_agree_after_the_way_back(broker):
     """Whoever leads has everything that was acknowledged, and nothing of what was written later."""
     write(broker, *"abcdef")
@@ -104,6 +105,7 @@ def test_replicas_agree_after_the_way_back(broker):
         assert values(broker) == [each.encode() for each in "abcdef"]
 
 
+@pytest.mark.long
 def test_it_goes_back_again_and_again(broker):
     """Also to a state of another time, and to one that was made after a way back."""
     write(broker, "a")
@@ -149,6 +151,7 @@ def test_the_broker_that_is_asked_answers(monkeypatch):
         assert len(process.snapshot_paths) == 4
 
 
+@pytest.mark.long
 def test_from_a_command_line(broker, capsys):
     """Every broker's address does; a topic alone does not go back."""
     write(broker, "a")

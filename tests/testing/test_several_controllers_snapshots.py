@@ -40,6 +40,7 @@ def values(broker):
     return [each.value for each in broker.records("orders")]
 
 
+@pytest.mark.long
 def test_the_quorum_goes_back_and_decides_again(broker):
     """All directories of all nodes, on the same ports; whoever led before, one of the controllers leads."""
     broker.produce("orders", "a")

@@ -154,6 +154,7 @@ def test_nothing_of_one_is_in_what_another_says(
     assert marked.state(tmp_path / "after") == before
 
 
+@pytest.mark.long
 def test_the_walk_finds_what_is_there(tenants: Tenants) -> None:
     """The same requests at the first find its marks: else the test above would find nothing anywhere."""
     broker = tenants.add("acme", topics={f"{MARK}-topic": 1, walk.TOPIC: 1})

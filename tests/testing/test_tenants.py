@@ -439,6 +439,7 @@ def test_one_that_is_asked_much_has_more_turns_and_not_longer_ones(world: Loop) 
         world.loop.turn(0.1)
 
 
+@pytest.mark.long
 def test_large_requests_of_one_take_turns_with_small_ones_of_another(world: Loop) -> None:
     names = [
         messages.CreateTopicsRequest.CreatableTopic(name=f"t{n}", num_partitions=1, replication_factor=-1)
