@@ -62,7 +62,9 @@ class Checkers:
             self._take_loss(log, place, epoch)
         if replica.role == LEADER and (place, epoch) not in self._known_leaders(place, epoch):
             self.elections += 1
-            if log.written_end_offset < self.ends.get(place, 0) and not log.writes_under_way:
+            # A log that was out of service may lead late, for a broker that has not heard of its successor.
+            is_newest = epoch == max(each for *led, each in self.leaders if tuple(led) == place)
+            if is_newest and log.written_end_offset < self.ends.get(place, 0) and not log.writes_under_way:
                 raise Violation(
                     f"{place}: {node.node_id} leads in epoch {epoch} and ends at {log.written_end_offset}, where "
                     f"{self.ends[place]} is committed"

@@ -112,3 +112,18 @@ def test_a_loss_that_is_not_allowed_is_noticed(world):
     with pytest.raises(Violation, match="2 leads in epoch 2 and ends at 0, where .* is committed"):
         world.finish()
     assert "at 3: a cut to 0 takes" in noticed[0] and "which is committed" in noticed[0]
+
+
+def test_a_leader_that_has_not_heard_of_its_successor_may_come_late(world):
+    """As one whose log was out of service until now: what its successor committed is not lost."""
+    old, network = world.nodes[2], world.cluster.network
+    epoch = world.state(*PLACE).leader_epoch
+    old.link.is_cut = True
+    for other in (world.nodes[1], world.nodes[3]):
+        network.cut(old.name, other.name)
+        network.cut(other.name, old.name)
+    world.run(8.0, holds=lambda: (*PLACE, epoch + 1) in world.checkers.leaders)
+    assert world.state(*PLACE).leader == 3 and world.log(2, *PLACE).replica.leader_epoch == epoch
+    world.checkers.ends[PLACE] = ends(world)[1] + 1
+    world.checkers._leaderships.remove((PLACE, epoch))
+    world.checkers.look()
