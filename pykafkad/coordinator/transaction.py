@@ -149,7 +149,7 @@ class Transaction:
             NO_PRODUCER_ID,
         )
 
-    def write_again(self, now_ms: int) -> StoredRecord:
+    def repeat(self, now_ms: int) -> StoredRecord:
         """The record of an end that has been reached, once more."""
         return transaction_state(
             self.transactional_id,

@@ -257,7 +257,7 @@ class TransactionShard:
         if outcome == errors.NONE:
             # It may be the end of the transaction before: a coordinator that was replaced, and has not heard of that,
             # does not know the one that is meant. Kafka answers at once. A replaced coordinator commits no record.
-            return [self._append(transaction.write_again(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]
+            return [self._append(transaction.repeat(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]
         if not isinstance(outcome, str):
             return [_end_error(event, outcome)]
         if not with_bump:

@@ -418,7 +418,7 @@ class Context(NodeContext):
 
     def storage_failed(self, log: PartitionLog, failure: Exception) -> None:
         """Report that `log` could not be read or written. If it is out of service now, the broker logs that once and
-        wakes the requests that wait for it. Its directory goes offline, unless it also holds the metadata log."""
+        wakes the requests that wait for it. The log's directory goes offline, unless it also holds the metadata log."""
         self._services.log_failed(log, failure)
 
     def written_without_answer(self, log: PartitionLog) -> None:

@@ -98,9 +98,11 @@ def note_quiet(ctx: Context, rows: Rows, replica_id: int) -> None:
         log = partitions.get(partition.topic, partition.partition)
         if log is not None:
             partition.quiet_log, partition.quiet_changes = log, partitions.changes
-            # One that is not in sync has more to do with each fetch: it may join.
-            in_sync = replica_id in log.replica.isr
-            partition.quiet_follower = log.replica.follower(replica_id) if in_sync else None
+            # One that is not in sync has more to do with each fetch: it may join. One whose fetch has said nothing, as
+            # beyond the end that the leader knew of, is to say it again.
+            follower = log.replica.follower(replica_id) if replica_id in log.replica.isr else None
+            is_known = follower is not None and follower.end_offset == partition.fetch_offset
+            partition.quiet_follower = follower if is_known else None
 
 
 class DelayedFollowerFetch:

@@ -243,8 +243,8 @@ class ShareFetch:
         share, rest = divmod(self._max_bytes, max(1, len(acquirable)))
         for position, led in enumerate(acquirable):
             log, offset = led.log, led.of.next_fetch_offset()
-            end_offset = log.last_stable_offset if self._is_committed else log.high_watermark
             try:
+                end_offset = log.last_stable_offset if self._is_committed else log.high_watermark
                 records = log.read(offset, share + (rest if position == 0 else 0), end_offset=end_offset)
             except errors.KafkaError as error:
                 rows[led.key[1:]] = _row(led.key[2], self._read_error(led, error))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.disk import Disk
     from pykafkad.log.log_config import LogConfig
+    from pykafkad.log.log_files import LogFiles
 
 # At a stop up to this many logs are synced one by one. For more logs the whole file system is synced in one call.
 MAX_SINGLE_SYNCS = 16
@@ -67,7 +68,7 @@ class LogDirectory:
         "services",
     )
 
-    def __init__(self, path: str, *, disk: Disk, clock: Clock, random: Random) -> None:
+    def __init__(self, path: str, *, disk: Disk, clock: Clock, random: Random, failed_logs: list[LogFiles]) -> None:
         self.path = path
         self.disk = disk
         self.clock = clock
@@ -75,7 +76,7 @@ class LogDirectory:
             disk.make_directories(path)
             disk.sync_directory(posixpath.dirname(path) or ".")
         self._lock = disk.lock(f"{path}/{checkpoints.LOCK_FILE}")
-        self.services = LogServices(disk, clock, random, [], [])
+        self.services = LogServices(disk, clock, random, [], [], failed_logs)
         self.logs: dict[tuple[str, int], PartitionLog] = {}
         self.meta = checkpoints.decode_properties(disk.read(f"{path}/{checkpoints.META_PROPERTIES_FILE}") or b"")
         self.offsets = OffsetCheckpoints(disk, path)

@@ -152,6 +152,7 @@ class LogFiles(LogSegments):
         except StorageFailure as failure:
             if not failure.is_passing:
                 self.offline = failure.copy()
+                self._services.failed_logs.append(self)
             raise
         self.segments = loaded.segments
         self.end_offset = self.written_end_offset = loaded.end_offset
@@ -291,8 +292,7 @@ class LogFiles(LogSegments):
         except StorageFailure as failure:
             raise self.fail(failure) from None
         segment.written_size += fill
-        self._fill = 0
-        self._gather = None
+        self._fill, self._gather = 0, None
         self.give_back(gather)
         self.written_end_offset = self.end_offset
 
@@ -327,11 +327,11 @@ class LogFiles(LogSegments):
     def fail(self, failure: StorageFailure) -> StorageFailure:
         """Take the log out of service. It ends with the last batch that was written whole. Returns `failure`."""
         self.offline = failure.copy()
+        self._services.failed_logs.append(self)
         self._plain_size_limit = 0
         self._flush_messages = NEVER_MS
         large_writes.finish(self)
-        self._fill = 0
-        self._gather = None
+        self._fill, self._gather = 0, None
         self.messages_in -= self.end_offset - self.written_end_offset
         self.end_offset = self.written_end_offset
         active = self._active

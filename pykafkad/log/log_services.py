@@ -10,12 +10,15 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.disk import Disk
+    from pykafkad.log.log_files import LogFiles
 
 
-class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "scheduled_deletions"))):
-    """The disk, the clock, chance, idle gather buffers, and the files to remove later.
+class LogServices(
+    namedtuple("LogServices", ("disk", "clock", "random", "gather_pool", "scheduled_deletions", "failed_logs"))
+):
+    """The disk, the clock, chance, idle gather buffers, the files to remove later, and logs that went out of service.
 
-    `scheduled_deletions` lists `(due_ms, path, is_directory)`."""
+    `scheduled_deletions` lists `(due_ms, path, is_directory)`. `failed_logs` is taken by who looks after the logs."""
 
     __slots__ = ()
 
@@ -24,3 +27,4 @@ class LogServices(namedtuple("LogServices", ("disk", "clock", "random", "gather_
     random: Random
     gather_pool: list[memoryview]
     scheduled_deletions: list[tuple[int, str, bool]]
+    failed_logs: list[LogFiles]

@@ -107,8 +107,7 @@ def load(
 ) -> Loaded:
     """Open a partition's folder. Raises `StorageFailure` for a failing disk, or files of another topic or format.
 
-    `before_cut(end_offset)` is called before batches are cut, and at the end: it raises `StorageFailure` if the log
-    must not end there, and all batches stay."""
+    `before_cut(end_offset)`, called before batches are cut and at the end, raises it if the log must not end there."""
     path = f"{directory}/{PARTITION_METADATA_FILE}"
     stored_id = decode_partition_metadata(disk.read(path))
     if stored_id is not None and stored_id != topic_id:
@@ -120,6 +119,8 @@ def load(
     epochs = epochs or LeaderEpochs()
     log_start_offset = max(known.log_start_offset, bases[0] if bases else 0)
     if not bases:
+        if before_cut is not None:
+            before_cut(log_start_offset)
         return _start_empty(disk, directory, log_start_offset, epochs, now_ms)
     segments = [_open(disk, directory, base, now_ms, has_aborted=base in with_aborted) for base in bases]
     end_offset = None
@@ -139,9 +140,7 @@ def load(
         replayed = load_producers(disk, directory, segments, snapshots, log_start_offset, bases[first])
         # The batches give the epochs from here on. The file may name later epochs, whose batches a crash has lost.
         epochs.truncate_from_end(bases[first])
-        end_offset = _recover(
-            segments, first, epochs, replayed.states, settings, disk, known.recovery_point, before_cut
-        )
+        end_offset = _recover(segments, first, epochs, replayed.states, settings, disk, known, before_cut)
     if before_cut is not None:
         before_cut(end_offset)
     if end_offset < log_start_offset and known.clean:
@@ -287,12 +286,13 @@ def _recover(
     producers: ProducerStates,
     settings: LogConfig,
     disk: Disk,
-    recovery_point: int,
+    known: Checkpointed,
     before_cut: Callable[[int], None] | None,
 ) -> int:
     """Recover the segments from `first` on; returns the end offset.
 
-    A broken segment is truncated and all segments after it are removed. `epochs` and `producers` hold the state at the
+    A broken segment is truncated and all segments after it are removed. Those after one that has only deleted records,
+    which a power loss may have brought back, stay. `epochs` and `producers` hold the state at the
     start of the first segment, and are updated to the end of the log.
     """
     end_offset = segments[first].base_offset
@@ -302,10 +302,11 @@ def _recover(
         end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         is_dense = is_dense and not has_gap
         later = segments[at + 1 :]
+        is_deleted = bool(later) and later[0].base_offset <= known.log_start_offset
         # A power loss may cut the end of a segment and keep the next segment. A gap in the offsets shows this, unless
         # the log was compacted once or the gap lies before the recovery point, where everything is synced.
-        has_lost_end = bool(later) and is_dense and max(end_offset, recovery_point) < later[0].base_offset
-        is_last = end != segment.size or has_lost_end
+        has_lost_end = bool(later) and is_dense and max(end_offset, known.recovery_point) < later[0].base_offset
+        is_last = not is_deleted and (end != segment.size or has_lost_end)
         if is_last and before_cut is not None:
             before_cut(end_offset)
         if not segment.aborted:
@@ -326,7 +327,7 @@ def _recover(
             segment.cut(end, end_offset)
         if segment.size or later:
             # No later sync covers what lies before the recovery point, so its indexes are synced here.
-            segment.write_indexes(sync=segment.base_offset < recovery_point)
+            segment.write_indexes(sync=segment.base_offset < known.recovery_point)
         if is_last:
             break
         if later:

@@ -23,8 +23,8 @@ def can_reopen(log: PartitionLog) -> bool:
 
 class ReopenJob:
     """Recovers a log for which `can_reopen` is true: call `run` on any thread, then `finish` or `give_up` on the loop's
-    thread. Until then the log stays out of service, and can be read: a log whose files hold less than was written keeps
-    what they hold.
+    thread. Until then the log stays out of service, and can be read. If its files hold less than was written, `run`
+    fails, and has cut nothing.
 
     The start after an unclean stop may have failed to recover the log. It may then end below the high watermark in the
     checkpoint, which would commit what is appended. So before it is back, it comes to the device that the checkpoints

@@ -348,6 +348,8 @@ class Broker(BrokerParts, RuntimeNode):
             self._waits_left = left
         if not self.commits.is_idle:
             self.commits.begin()
+        if self.directories.failed_logs:
+            self.take_failed_logs()
 
     def _waits_left_of_turn(self) -> int:
         """How many delayed operations may still be tried in this turn, which may be ended several times."""
@@ -363,15 +365,13 @@ class Broker(BrokerParts, RuntimeNode):
     # --- what effects and handlers act on ---------------------------------------------------------------------------
 
     def log_failed(self, log: PartitionLog, failure: StorageFailure) -> None:
-        """A log could not be read or written. If it is offline now, log that once, and wake the requests that wait for
-        it."""
+        """A log could not be read or written. If it is out of service now, tell of that once, and wake the requests
+        that wait for it."""
         if log in self._offline_logs:
             return
         if log.offline is None:
             # The next attempt may succeed.
-            if not failure.is_passing:
-                self.logs.error("storage", "access-failed", topic=log.topic, partition=log.partition, reason=failure)
-            self.directories.report(self.directories.of(log), failure)
+            self.directories.report(self.directories.of(log), failure, is_in_service=True)
             return
         self._offline_logs.add(log)
         self.runtime.metrics.writes_failed += 1
@@ -386,6 +386,7 @@ class Broker(BrokerParts, RuntimeNode):
         """A log is back in service: those who wait for it go on, and what coordinates by it is loaded again."""
         self._offline_logs.discard(log)
         self.logs.info("server", "partition-online", topic=log.topic, partition=log.partition)
+        self.commits.recovered(log)
         self.role_taken(log)
         if self._replication is not None:
             self._replication.log_recovered(log)

@@ -129,6 +129,15 @@ class BrokerParts:
         if self._replication is not None or len(state.replicas) > 1:
             self.replication.role_changed(log, state)
 
+    def take_failed_logs(self) -> None:
+        """Tell of logs that went out of service, whoever has used them: they come back only if the broker knows."""
+        this = self._this
+        failed = this.directories.failed_logs
+        while failed:
+            log = failed.pop()
+            if log.offline is not None and this.partitions.get(log.topic, log.partition) is log:
+                this.log_failed(log, log.offline)
+
     def replica_gone(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
         self._offline_logs.discard(log)

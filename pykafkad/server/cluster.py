@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from pykafkad.disk import Disk
-from pykafkad.errors import ConfigError
+from pykafkad.errors import ConfigError, StorageFailure
 from pykafkad.metadata import events
 from pykafkad.metadata.image import TYPE_BROKER
 from pykafkad.server import cluster_settings
@@ -111,7 +111,10 @@ class Member:
         broker.socket_server.close()
         broker.close()
         self._leave()
-        self.directories.close()
+        try:
+            self.directories.close()
+        except StorageFailure as failure:
+            broker.logs.error("storage", "directory-offline", directory=self.directories.metadata.path, reason=failure)
         broker.logs.info("server", "broker-stopped", node=broker.node_id)
         self.finished(DOWN)
         self._cluster.choose_broker()

@@ -20,7 +20,7 @@ from struct import Struct
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
-from pykafkad.log.replica import Committed, ProposeIsr
+from pykafkad.log.replica import LEADER, Committed, ProposeIsr
 from pykafkad.server.held_answers import NEVER, HeldAnswers
 
 TYPE_CHECKING = False
@@ -225,6 +225,11 @@ class Commits:
                 purgatory.touch(log)
         if log.writes_under_way:
             behind[log] = True
+
+    def recovered(self, log: PartitionLog) -> None:
+        """A log is back in service: what was written before the failed write of its turn counts now."""
+        if log.is_loaded and log.replica.role == LEADER:
+            self._written(log, {})
 
     def tell_end(self, log: PartitionLog) -> None:
         """The replica was not told of what was written while it committed alone, nor of a log that was not open."""

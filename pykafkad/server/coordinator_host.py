@@ -18,6 +18,9 @@ from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.logs import BoundedLines
 from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
+RETRY_SECONDS = 1.0
+"""After a load that lacked descriptors, the next one begins so much later."""
+
 _GONE = (errors.NOT_LEADER_OR_FOLLOWER, errors.UNKNOWN_TOPIC_OR_PARTITION)
 """What a log is told that another broker leads or that was deleted."""
 
@@ -118,8 +121,6 @@ class ShardRunner(MachineRunner):
             return
         if not isinstance(error, StorageFailure | KafkaError | ProtocolError):
             self.runtime.unexpected(error)
-        if isinstance(error, StorageFailure) and not self.log.closed:
-            self._broker.log_failed(self.log, error)
         self._host.shard_failed(self, error)
 
     # --- serving -----------------------------------------------------------------------------------------------------
@@ -359,21 +360,29 @@ class CoordinatorHost:
 
     def shard_failed(self, runner: ShardRunner, failure: Exception) -> None:
         """The shard can't be loaded or written: send everybody who waits away. It is refused until its partition is led
-        here in another epoch or its log is recovered, and loaded again at once if only an append has failed that may go
-        better."""
+        here in another epoch or its log is recovered. It is loaded again at once if only an append has failed that may
+        go better, and `RETRY_SECONDS` after a load that may."""
         partition = runner.log.partition
         tell = self._broker.logs.error
         if (runner.log.closed and runner.log.offline is None) or getattr(failure, "code", None) in _GONE:
             # It was moved to another broker, or deleted, as somebody wanted: who waits goes to the next coordinator.
             tell = self._broker.logs.info
         tell("coordinator", "shard-offline", topic=self._topic, partition=partition, reason=failure)
-        may_go_better = not runner.is_loading and runner.log.offline is None
+        is_passing = isinstance(failure, StorageFailure) and failure.is_passing
+        may_go_better = runner.log.offline is None and (is_passing or not runner.is_loading)
         if self._runners.get(partition) is runner:
             del self._runners[partition]
             if not may_go_better:
                 self._failed[partition] = runner.log, runner.leader_epoch
         runner.resign()
         if may_go_better and not runner.log.closed:
+            if runner.is_loading:
+                self._broker.runtime.call_later(RETRY_SECONDS, self._follow_again)
+            else:
+                self.follow()
+
+    def _follow_again(self) -> None:
+        if self._broker.serving:
             self.follow()
 
     def log_recovered(self, log: PartitionLog) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pykafkad.config import Settings
+    from pykafkad.log.log_files import LogFiles
     from pykafkad.log.partition_log import PartitionLog
     from pykafkad.server.broker import Broker
     from pykafkad.server.runtime import Runtime
@@ -74,6 +75,8 @@ class Directories(RuntimeNode):
         self._unused: list[LogDirectory] = []
         self._by_id: dict[bytes, LogDirectory] = {}
         self._failing: list[tuple[LogDirectory, StorageFailure]] = []
+        self.failed_logs: list[LogFiles] = []
+        """Logs that went out of service and of which nobody may have told the broker yet."""
         self._quiet_until = 0.0
 
     # -- start and stop ------------------------------------------------------------------------------------------------
@@ -118,7 +121,9 @@ class Directories(RuntimeNode):
 
     def _open_one(self, path: str) -> LogDirectory:
         runtime = self._runtime
-        return LogDirectory(path, disk=runtime.disk, clock=runtime.clock, random=runtime.random)
+        return LogDirectory(
+            path, disk=runtime.disk, clock=runtime.clock, random=runtime.random, failed_logs=self.failed_logs
+        )
 
     def _write_meta(self, directory: LogDirectory, cluster_id: str) -> None:
         self._check_is_of_one(directory.path)
@@ -279,19 +284,18 @@ class Directories(RuntimeNode):
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
-    def report(self, directory: LogDirectory | None, failure: StorageFailure) -> None:
+    def report(self, directory: LogDirectory | None, failure: StorageFailure, *, is_in_service: bool = False) -> None:
         """An access to a directory failed: it is given up at the end of what goes on now, unless it holds the metadata
         log.
 
         There Kafka ends. Here one partition's log goes out of service and the others go on, so that what is there stays
-        readable on a full disk. A lack of descriptors is no fault of the directory's, and said once a second.
+        readable on a full disk. That is told of the log; of one that stays in service only here, once a second. A lack
+        of descriptors is no fault of the directory's.
         """
-        if failure.is_passing:
-            if self._runtime.now >= self._quiet_until:
-                self._quiet_until = self._runtime.now + 1.0
-                self.logs.error("storage", "no-descriptors", reason=failure)
-            return
-        if directory is not None and directory is not self.metadata:
+        if (failure.is_passing or is_in_service) and self._runtime.now >= self._quiet_until:
+            self._quiet_until = self._runtime.now + 1.0
+            self.logs.error("storage", "no-descriptors" if failure.is_passing else "access-failed", reason=failure)
+        if not failure.is_passing and directory is not None and directory is not self.metadata:
             self._failing.append((directory, failure))
             self._runtime.timers.set((self, _FAIL), self._runtime.now)
 

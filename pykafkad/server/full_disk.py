@@ -23,7 +23,7 @@ ROOM_BYTES = 1024 * 1024
 soon fail once more."""
 
 _INDEX_BYTES = 20
-"""An entry of both indexes, which are written for every `index.interval.bytes`."""
+"""One entry in each of the two indexes (8 and 12 bytes), for every `index.interval.bytes`."""
 
 LOOKS_PER_TURN = 200
 """So many logs for which there is no space, or nothing to do any more, are looked at in one turn of the loop."""

@@ -151,6 +151,8 @@ class Partitions:
                 self.reconfigure(image, name)
         if loading:
             self._correct_checkpoints()
+            # Those that could not be recovered were told of.
+            self.directories.failed_logs.clear()
         return gone
 
     def _correct_checkpoints(self) -> None:

@@ -221,6 +221,9 @@ class LedSharePartition:
                 self.of.load(row.state_epoch, start, row.state_batches)
             except ValueError as problem:
                 self.fail(errors.UNKNOWN_SERVER_ERROR, str(problem))
+            except errors.StorageFailure as failure:
+                self._share.broker.log_failed(self.log, failure)
+                self.fail(errors.KAFKA_STORAGE_ERROR, None)
         self._share.broker.purgatory.touch(self)
 
     def _first_offset(self) -> int:

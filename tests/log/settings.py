@@ -47,7 +47,9 @@ def topic_settings(**changes) -> SimpleNamespace:
 
 
 def open_directory(path="/data", *, disk=None, clock=None) -> LogDirectory:
-    return LogDirectory(str(path), disk=disk or Disk(), clock=clock or ManualClock(), random=random.Random(1))
+    return LogDirectory(
+        str(path), disk=disk or Disk(), clock=clock or ManualClock(), random=random.Random(1), failed_logs=[]
+    )
 
 
 def open_log(directory: LogDirectory, topic: str = "t", partition: int = 0, **changes):

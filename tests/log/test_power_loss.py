@@ -469,3 +469,23 @@ def test_broken_segments_below_the_start_that_come_back_do_not_move_the_start(br
         assert (log.log_start_offset, log.end_offset) == (12, 12)
         directory.checkpoint()
     assert append(log, batch()) == [12]
+
+
+@pytest.mark.parametrize("broken", [0, 9])
+def test_broken_segments_below_the_start_that_come_back_end_no_log(broken):
+    """Retention had removed them, and what was written since stays after a kill."""
+    disk = CrashDisk()
+    directory, log = rolled(disk)
+    log.roll(NOW_MS)
+    log.delete_records(12)
+    log.run_retention(NOW_MS)
+    directory.checkpoint()
+    append(log, batch(), batch())
+    for path in [path for path in disk.files if path.endswith((".deleted", ".snapshot"))]:
+        kept = disk.files.pop(path)
+        if path.endswith(".deleted"):
+            disk.files[path.removesuffix(".deleted")] = kept
+    disk.files[SEGMENT.format(broken, ".log")].data[70:] = bytes(10)
+    for _ in range(2):
+        directory, log = restarted(disk)
+        assert (log.log_start_offset, log.end_offset) == (12, 14)

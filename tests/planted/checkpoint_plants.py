@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.planted.plant import Plant
 
 FOLLOWER_LOG = ("tests/log/test_follower_log.py",)
+FAILED_LOGS = ("tests/server/test_failed_logs.py",)
 FULL_DISK = ("tests/server/test_full_disk.py",)
 REPLICAS = ("tests/server/test_full_disks_of_replicas.py",)
 OLD_CHECKPOINTS = ("tests/server/test_old_checkpoints.py",)
@@ -13,7 +14,7 @@ PLANTS = (
     Plant(
         "a start leaves a high watermark above the end of a log in the checkpoint",
         "server/partitions.py",
-        "if loading:\n    self._correct_checkpoints()",
+        "self._correct_checkpoints()",
         "pass",
         OLD_CHECKPOINTS,
     ),
@@ -174,18 +175,67 @@ PLANTS = (
         REPLICAS,
     ),
     Plant(
-        "a coordinator's log that could not be opened waits for a producer",
-        "server/coordinator_host.py",
-        "self._broker.log_failed(self.log, error)",
+        "a log that fails waits for somebody who tells of it",
+        "server/broker.py",
+        "self.take_failed_logs()",
         "pass",
-        FULL_DISK,
+        FAILED_LOGS,
     ),
     Plant(
-        "a log that could not be opened for a consumer waits for a producer",
-        "handlers/fetch.py",
-        "self._ctx.storage_failed(log, failure)",
+        "a log that cannot be opened is told to nobody",
+        "log/log_files.py",
+        "if not failure.is_passing:\n    self.offline = failure.copy()\n    self._services.failed_logs.append(self)",
+        "if not failure.is_passing:\n    self.offline = failure.copy()",
+        FAILED_LOGS,
+    ),
+    Plant(
+        "a log that is lost without a file is made anew",
+        "log/recovery.py",
+        "if before_cut is not None:\n    before_cut(log_start_offset)",
         "pass",
-        FULL_DISK,
+        FAILED_LOGS,
+    ),
+    Plant(
+        "a leader that is back does not know where its log ends",
+        "server/broker.py",
+        "self.commits.recovered(log)",
+        "pass",
+        REPLICAS,
+    ),
+    Plant(
+        "a follower is quiet although its leader knows less of it",
+        "handlers/fetch_follower.py",
+        "partition.quiet_follower = follower if is_known else None",
+        "partition.quiet_follower = follower",
+        REPLICAS,
+    ),
+    Plant(
+        "a broken segment of deleted records that came back ends the log",
+        "log/recovery.py",
+        "not is_deleted and (end != segment.size or has_lost_end)",
+        "end != segment.size or has_lost_end",
+        ("tests/log/test_power_loss.py",),
+    ),
+    Plant(
+        "a coordinator that lacked descriptors when it loaded never does",
+        "server/coordinator_host.py",
+        "runner.log.offline is None and (is_passing or not runner.is_loading)",
+        "runner.log.offline is None and not runner.is_loading",
+        FAILED_LOGS,
+    ),
+    Plant(
+        "a broker of several that stops on a full disk never ends",
+        "server/cluster.py",
+        "except StorageFailure as failure:",
+        "except ZeroDivisionError as failure:",
+        REPLICAS,
+    ),
+    Plant(
+        "a share group cannot say that its log is out of service",
+        "server/share_groups.py",
+        "except errors.StorageFailure as failure:",
+        "except ZeroDivisionError as failure:",
+        FAILED_LOGS,
     ),
     Plant(
         "a log is recovered although its indexes have no space",

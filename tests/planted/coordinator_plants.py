@@ -261,7 +261,7 @@ PLANTS = (
     Plant(
         "an end that is asked for again is promised without a record",
         "coordinator/transaction_shard.py",
-        "return [self._append(transaction.write_again(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
+        "return [self._append(transaction.repeat(now_ms)), _end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
         "return [_end_answer(event, NO_PRODUCER_ID, NO_EPOCH)]",
         REPLACED,
     ),

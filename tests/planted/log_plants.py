@@ -209,7 +209,7 @@ PLANTS = (
     Plant(
         "rebuilt indexes before the recovery point are not synced",
         "log/recovery.py",
-        "segment.write_indexes(sync=segment.base_offset < recovery_point)",
+        "segment.write_indexes(sync=segment.base_offset < known.recovery_point)",
         "segment.write_indexes()",
         RECOVERY,
     ),

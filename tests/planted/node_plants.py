@@ -313,8 +313,8 @@ PLANTS = (
     Plant(
         "a lack of descriptors gives up the directory",
         "server/directories.py",
-        "if failure.is_passing:",
-        "if False:",
+        "if not failure.is_passing and directory is not None",
+        "if directory is not None",
         DIRECTORIES,
     ),
     Plant(

@@ -313,37 +313,6 @@ def test_a_topic_that_is_made_anew_while_the_old_one_comes_back_keeps_its_record
     assert (log.log_start_offset, log.end_offset) == (0, 3)
 
 
-@pytest.mark.parametrize("way", ["a group's log is loaded", "a client reads"])
-def test_a_log_that_cannot_be_opened_comes_back_by_itself(world, disk, way):
-    """Nobody writes to it who would notice."""
-    call = disk._call
-    disk._call = lambda operation, path, data=None: call(
-        operation if path.endswith(".log") and "/__cluster" not in path else f"other {operation}", path, data
-    )
-    topic = "__consumer_offsets" if "group" in way else "t"
-    world.create_topic("t")
-    disk.fail("create", sticky=True)
-    if topic == "t":
-        assert read(world) == "KAFKA_STORAGE_ERROR"
-    else:
-        world.connect().ask(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
-        world.turn()
-    logs = [each for each in world.broker.partitions if each.topic == topic]
-    assert logs and any(each.offline is not None for each in logs)
-    disk.heal()
-    settle(world)
-    settle(world)
-    assert not any(each.offline is not None for each in logs)
-    assert topic != "t" or read(world) == "NONE"
-
-
-def read(world):
-    of = messages.FetchRequest
-    partition = of.FetchPartition(partition=0, partition_max_bytes=1000)
-    request = of(replica_id=-1, max_bytes=1000, topics=[of.FetchTopic(topic="t", partitions=[partition])])
-    return name(world.connect().ask(request, 11).responses[0].partitions[0].error_code)
-
-
 def test_no_turn_looks_at_more_than_its_share(world, disk, monkeypatch):
     """As with thousands of partitions."""
     looks = {}

@@ -112,6 +112,45 @@ def test_a_cut_that_finds_no_space_is_no_end_of_service(world, disk, monkeypatch
     world.until(lambda: log.offline is None and log.end_offset == 4)
 
 
+@pytest.mark.parametrize("is_follower_stopped", [False, True])
+def test_what_was_written_before_the_failed_write_of_a_turn_counts(disk, is_follower_stopped):
+    """The leader's replica knows its end when the log is back: otherwise a follower that has everything would be ahead
+    of it, and could never come back into the ISR."""
+    disk.free_bytes *= 2
+    world = BrokersWorld(2, disk=disk, default_replication_factor=2, min_insync_replicas=2)
+    leader, follower = created(world)
+    log = log_of(world, leader)
+    assert put(world, leader) == "NONE"
+    log.append(memoryview(bytearray(batch(b"y" * 20_000))), world.runtime.now_ms)
+    world.broker(leader).commits.mark(log)
+    fill(log)
+    assert log.written_end_offset == 2 and log.high_watermark == 1
+    if is_follower_stopped:
+        world.stop_broker(follower)
+    world.until(lambda: log.offline is None)
+    if is_follower_stopped:
+        world.start_broker(follower)
+    world.until(lambda: len(log.replica.isr) == 2 and log.high_watermark == 2)
+    assert put(world, leader) == "NONE"
+    world.stop()
+
+
+def test_one_of_several_brokers_that_stops_on_a_full_disk_comes_to_its_end(world, disk):
+    """It is not marked as stopped cleanly, and starts again when there is space."""
+    leader, follower = created(world)
+    assert put(world, leader) == "NONE"
+    call, ended = disk._call, []
+    disk._call = lambda operation, path, data=None: call(
+        operation if f"/broker{follower}/" in path else f"other {operation}", path, data
+    )
+    disk.fail("write", sticky=True)
+    world.process.stop_broker(follower, lambda: ended.append(True))
+    world.until(lambda: ended)
+    disk.heal()
+    world.start_broker(follower)
+    world.until(lambda: len(world.image.partition("t", 0).isr) == 2)
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_broker_that_is_stopped_makes_and_recovers_nothing_more(world, disk, is_killed):
     """Its directories may be another's by now."""
