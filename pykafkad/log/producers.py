@@ -300,13 +300,10 @@ class ProducerStates(dict[int, ProducerEntry]):
         return len(expired)
 
     def forget_before(self, offset: int) -> None:
-        """Forget producers whose last batch lies before `offset` and that have no ongoing transaction."""
-        for producer_id in [
-            key
-            for key, entry in self.items()
-            if entry.batches and entry.batches[-1][1] < offset and entry.transaction_offset < 0
-        ]:
-            del self[producer_id]
+        """Forget producers whose last known batch lies before `offset`, where batches are missing: later ones of
+        theirs, or the ends of their transactions, may be among them."""
+        for producer_id in [key for key, entry in self.items() if entry.batches and entry.batches[-1][1] < offset]:
+            self.ongoing.pop(self.pop(producer_id).transaction_offset, None)
 
     def without_sequences(self) -> ProducerStates:
         """A copy with only the producers of ongoing transactions; any next sequence is accepted from the others."""

@@ -302,7 +302,9 @@ def _recover(
         end_offset, end, has_gap = recover_segment(segment, epochs, producers, settings.index_interval_bytes)
         is_dense = is_dense and not has_gap
         later = segments[at + 1 :]
-        is_deleted = bool(later) and later[0].base_offset <= known.log_start_offset
+        is_deleted = bool(later) and later[0].base_offset <= known.log_start_offset and not known.clean
+        if is_deleted and end_offset < later[0].base_offset:
+            producers.forget_before(later[0].base_offset)
         # A power loss may cut the end of a segment and keep the next segment. A gap in the offsets shows this, unless
         # the log was compacted once or the gap lies before the recovery point, where everything is synced.
         has_lost_end = bool(later) and is_dense and max(end_offset, known.recovery_point) < later[0].base_offset

@@ -18,7 +18,7 @@ from pykafkad.server.incremental_tasks import IncrementalTask
 from pykafkad.server.logs import BoundedLines
 from pykafkad.server.machine_runner import CompositeReply, MachineRunner
 
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 5.0
 """After a load that lacked descriptors, the next one begins so much later."""
 
 _GONE = (errors.NOT_LEADER_OR_FOLLOWER, errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -121,6 +121,10 @@ class ShardRunner(MachineRunner):
             return
         if not isinstance(error, StorageFailure | KafkaError | ProtocolError):
             self.runtime.unexpected(error)
+        log = self.log
+        if isinstance(error, StorageFailure) and not error.is_passing and log.offline is None and not log.closed:
+            # A failed read, which takes no log out of service, but its directory.
+            self._broker.log_failed(log, error)
         self._host.shard_failed(self, error)
 
     # --- serving -----------------------------------------------------------------------------------------------------

@@ -157,13 +157,17 @@ class Directories(RuntimeNode):
     def _close(self, *, is_clean: bool) -> None:
         for job in (_ASSIGN, _CORDON, _FAIL):
             self._runtime.timers.cancel((self, job))
+        of_metadata: StorageFailure | None = None
         for directory in [*self.every(), *self._unused]:
             try:
                 directory.close(clean=is_clean, broker_epoch=self.epoch_at_close)
             except StorageFailure as failure:
                 if directory is self.metadata:
-                    raise
+                    of_metadata = failure.copy()
+                    continue
                 self.logs.error("storage", "directory-offline", directory=directory.path, reason=failure)
+        if of_metadata is not None:
+            raise of_metadata
 
     @property
     def broker_epoch(self) -> int:

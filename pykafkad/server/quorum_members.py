@@ -102,7 +102,10 @@ class Place:
         self._close_connections()
         self._leave()
         for each in parts:
-            each.close()
+            try:
+                each.close()
+            except StorageFailure as failure:
+                self._runtime.logs.error("storage", "directory-offline", node=self.node_id, reason=failure)
         self._close_audit()
         self._runtime.logs.info("server", f"{self.role}-stopped", node=self.node_id)
         self._finish(DOWN)

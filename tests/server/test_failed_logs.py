@@ -6,8 +6,9 @@ import errno
 
 import pytest
 
-from pykafkad.errors import name
+from pykafkad.errors import StorageFailure, name
 from pykafkad.log import roll_rules
+from pykafkad.server import coordinator_host
 from pykafkad.wire import messages
 from tests.handlers.share_requests import Share
 from tests.server.test_full_disk import SmallDisk, settle, values, write
@@ -126,6 +127,26 @@ def test_a_group_goes_on_when_its_log_has_failed(world, disk, monkeypatch, way):
     settle(world)
     assert commit(world) == "NONE"
     assert not any(log.offline for log in world.broker.partitions) and not world.broker.groups._failed
+
+
+def test_a_log_that_cannot_be_read_for_its_coordinator_ends_its_directory(disk, monkeypatch):
+    """As for a client: another broker may lead its partitions then. The log itself is not out of service."""
+    world = World("/a", more_directories=("/b",), disk=disk, offsets_topic_num_partitions=2)
+    world.create_topic("t")
+    begin_group(world)
+    world.stop()
+    real = coordinator_host.batches
+
+    def fail_in_b(log, start_offset):
+        if log.directory.startswith("/b/"):
+            raise StorageFailure("read", log.directory, OSError(errno.EIO, "Input/output error"))
+        return real(log, start_offset)
+
+    monkeypatch.setattr(coordinator_host, "batches", fail_in_b)
+    world = world.restart()
+    world.advance(1)
+    world.turn()
+    assert list(world.broker.directories.failed) == ["/b"]
 
 
 def test_a_share_group_hears_that_its_log_is_out_of_service(world, disk, capfd):

@@ -11,6 +11,7 @@ from pykafkad.log.follower import TruncateTo
 from pykafkad.server import full_disk
 from pykafkad.server.full_disk import LOOK_SECONDS
 from tests.handlers.requests import batch, produce
+from tests.server.test_quorum_cluster import QuorumWorld
 from tests.server.test_unmade_partitions import RefusingDisk
 from tests.simulation.brokers_world import BrokersWorld
 
@@ -135,20 +136,44 @@ def test_what_was_written_before_the_failed_write_of_a_turn_counts(disk, is_foll
     world.stop()
 
 
-def test_one_of_several_brokers_that_stops_on_a_full_disk_comes_to_its_end(world, disk):
-    """It is not marked as stopped cleanly, and starts again when there is space."""
-    leader, follower = created(world)
-    assert put(world, leader) == "NONE"
-    call, ended = disk._call, []
+def fill_directory(disk, directory):
+    """Nothing can be written there until the disk heals."""
+    call = disk._call
     disk._call = lambda operation, path, data=None: call(
-        operation if f"/broker{follower}/" in path else f"other {operation}", path, data
+        operation if path.startswith(directory) else f"other {operation}", path, data
     )
     disk.fail("write", sticky=True)
+
+
+@pytest.mark.parametrize("log_dirs", ["/data", "/a,/b"])
+def test_one_of_several_brokers_that_stops_on_a_full_disk_comes_to_its_end(disk, log_dirs):
+    """It is not marked as stopped cleanly, and starts again when there is space: no directory is kept locked."""
+    world = BrokersWorld(2, disk=disk, default_replication_factor=2, log_dirs=log_dirs)
+    leader, follower = created(world)
+    assert put(world, leader) == "NONE"
+    ended = []
+    fill_directory(disk, world.broker(follower).directories.metadata.path)
     world.process.stop_broker(follower, lambda: ended.append(True))
     world.until(lambda: ended)
     disk.heal()
     world.start_broker(follower)
     world.until(lambda: len(world.image.partition("t", 0).isr) == 2)
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
+
+
+def test_a_broker_beside_a_quorum_that_stops_on_a_full_disk_comes_to_its_end(disk):
+    world = QuorumWorld(disk=disk, default_replication_factor=3)
+    world.create_topic("t", 1, 3)
+    ended, started = [], []
+    fill_directory(disk, world.broker(3).directories.metadata.path + "/recovery-point")
+    world.process.stop_broker(3, lambda: ended.append(True))
+    world.until(lambda: ended, 90)
+    disk.heal()
+    world.process.start_broker(3, lambda: started.append(True))
+    world.until(lambda: started, 90)
+    assert world.runtime.metrics.unexpected_errors == 0
+    world.stop()
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
