@@ -33,6 +33,10 @@ if TYPE_CHECKING:
         replicas: tuple[int, ...]
         isr: tuple[int, ...]
 
+        @property
+        def lost(self) -> tuple[int, ...]:
+            """The replicas whose log is out of service."""
+
     Effects = tuple[object, ...]
 
 NONE = "none"
@@ -92,6 +96,7 @@ class Replica:
         "_broker_id",
         "_followers",
         "_lag_seconds",
+        "_lost",
         "_min_insync_replicas",
         "_own_end_offset",
         "_proposed",
@@ -121,6 +126,7 @@ class Replica:
         self._min_insync_replicas = min_insync_replicas
         self._followers: dict[int, _Follower] = {}
         self._proposed: tuple[int, ...] | None = None
+        self._lost: tuple[int, ...] = ()
         self._replica_count = 1
         self.role = NONE
         self.leader_epoch = self.partition_epoch = UNKNOWN
@@ -149,7 +155,7 @@ class Replica:
             return NOTHING
         is_new_epoch = state.leader_epoch != self.leader_epoch
         self.leader_epoch, self.partition_epoch = state.leader_epoch, state.partition_epoch
-        self._replica_count = len(state.replicas)
+        self._replica_count, self._lost = len(state.replicas), state.lost
         self._proposed = None
         self.isr = tuple(state.isr)
         if state.leader != self._broker_id:
@@ -310,7 +316,10 @@ class Replica:
         return (ProposeIsr(isr, self.leader_epoch, self.partition_epoch),)
 
     def _is_eligible(self, broker: int, follower: _Follower) -> bool:
-        """Whether a follower may join the ISR: it is alive, and its fetch comes from its present life (KIP-903)."""
+        """Whether a follower may join the ISR: its log is in service, it is alive, and its fetch comes from its present
+        life (KIP-903)."""
+        if broker in self._lost:
+            return False
         alive_epoch = self._alive_epoch(broker)
         return alive_epoch is not None and follower.broker_epoch in (UNKNOWN, alive_epoch)
 

@@ -6,7 +6,7 @@ from pykafkad import errors
 from pykafkad.metadata import record_codec
 from pykafkad.metadata.image import Image
 from pykafkad.metadata.partition_changes import PartitionChange, may_lead
-from pykafkad.metadata.placement import has_online_directory, names_directory
+from pykafkad.metadata.placement import LOST_DIRECTORY, has_online_directory, names_directory
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 
 
 def assign(image: Image, settings: Settings, event: AssignReplicasToDirs) -> list[StoredRecord]:
-    """The records that set the directories of replicas. Replicas that no longer exist are ignored."""
+    """The records that set the directories of replicas. Replicas that no longer exist are ignored. One that is lost
+    leads no more and leaves the ISR."""
     records = []
     for (topic_id, index), directory_id in event.replicas.items():
         topic = image.topic_by_id(topic_id)
         state = None if topic is None else image.partition(topic.name, index)
         if topic is None or state is None or event.broker_id not in state.replicas:
             continue
+        if _is_last(state, event.broker_id, directory_id):
+            continue
         change = PartitionChange(image, settings, topic, state)
         change.directories[event.broker_id] = directory_id
+        if directory_id == LOST_DIRECTORY:
+            _leave(change, image, state, event.broker_id)
         record = change.record()
         if record is not None:
             records.append(record)
@@ -54,6 +59,8 @@ def assign_requested(
             return errors.UNKNOWN_TOPIC_OR_PARTITION
         if broker.id not in state.replicas:
             return errors.NOT_LEADER_OR_FOLLOWER
+        if _is_last(state, broker.id, directory_id):
+            return errors.NONE
         change = PartitionChange(image, settings, topic, state)
         change.directories[broker.id] = directory_id
         record = change.record()
@@ -129,6 +136,16 @@ def _without(
 ) -> StoredRecord | None:
     """The record that takes a broker out of a partition's ISR and leadership. None when nothing changes."""
     change = PartitionChange(image, settings, topic, state)
+    _leave(change, image, state, broker_id)
+    return change.record()
+
+
+def _leave(change: PartitionChange, image: Image, state: PartitionState, broker_id: int) -> None:
     change.isr = [replica for replica in state.isr if replica != broker_id]
     change.acceptable = lambda replica: replica != broker_id and may_lead(image, state, replica)
-    return change.record()
+
+
+def _is_last(state: PartitionState, broker_id: int, directory_id: bytes) -> bool:
+    """Whether a replica is lost that is alone in the ISR. It stays what it is: nobody else may lead, and its log may
+    come back."""
+    return directory_id == LOST_DIRECTORY and list(state.isr) == [broker_id]

@@ -90,7 +90,9 @@ class PartitionChange:
         self.election = ONLINE
         self.lost = -1
         self.recovered = False
-        self.acceptable: Callable[[int], bool] = lambda broker_id: may_lead(image, state, broker_id)
+        self.acceptable: Callable[[int], bool] = lambda broker_id: may_lead(
+            image, state, broker_id, self.directories.get(broker_id)
+        )
 
     def record(self) -> StoredRecord | None:
         """The PartitionChangeRecord of the change. None when nothing changes."""
@@ -196,13 +198,22 @@ class PartitionChange:
             record.last_known_elr = []
 
 
-def may_lead(image: Image, state: PartitionState, broker_id: int, *, although_fenced: bool = False) -> bool:
-    """Whether a broker is registered, active, and has the directory that holds the partition online."""
+def may_lead(
+    image: Image,
+    state: PartitionState,
+    broker_id: int,
+    directory: bytes | None = None,
+    *,
+    although_fenced: bool = False,
+) -> bool:
+    """Whether a broker is registered, active, and has the directory that holds the partition online; or `directory`,
+    which is to hold it."""
     broker = image.brokers.get(broker_id)
     if broker is None or not (broker.active or although_fenced):
         return False
-    position = state.replicas.index(broker_id) if broker_id in state.replicas else -1
-    directory = state.directories[position] if 0 <= position < len(state.directories) else UNASSIGNED_DIRECTORY
+    if directory is None:
+        position = state.replicas.index(broker_id) if broker_id in state.replicas else -1
+        directory = state.directories[position] if 0 <= position < len(state.directories) else UNASSIGNED_DIRECTORY
     return has_online_directory(broker, directory)
 
 

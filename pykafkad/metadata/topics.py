@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafkad.metadata.placement import LOST_DIRECTORY
 from pykafkad.wire import messages
 
 TYPE_CHECKING = False
@@ -99,6 +100,17 @@ class PartitionState:
         self.directories = share(record.directories)
         self.elr = share(record.eligible_leader_replicas or ())
         self.last_known_elr = share(record.last_known_elr or ())
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """The replicas whose log is out of service: the metadata names no directory for them."""
+        if LOST_DIRECTORY not in self.directories:
+            return ()
+        return tuple(
+            replica
+            for replica, directory in zip(self.replicas, self.directories, strict=False)
+            if directory == LOST_DIRECTORY
+        )
 
     def change(self, record: messages.PartitionChangeRecord, share: Share) -> None:
         """Apply a PartitionChangeRecord. Fields that are null do not change. A record with a leader, even the same one,

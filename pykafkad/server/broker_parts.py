@@ -141,5 +141,6 @@ class BrokerParts:
     def replica_gone(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
         self._offline_logs.discard(log)
+        self._this.directories.forget(log)
         if self._replication is not None:
             self._replication.forget(log)

@@ -12,9 +12,14 @@ LAG = 10.0
 EPOCHS = {1: 100, 2: 200, 3: 300}
 
 
-def state(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3)):
+def state(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3), lost=()):
     return SimpleNamespace(
-        leader=leader, leader_epoch=leader_epoch, partition_epoch=partition_epoch, replicas=replicas, isr=isr
+        leader=leader,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        replicas=replicas,
+        isr=isr,
+        lost=lost,
     )
 
 
@@ -186,6 +191,17 @@ def test_a_follower_knows_what_its_leader_tells_and_cuts_what_it_does_not_have()
     assert replica.leader_committed(20) == (Committed(10),)
     replica.truncated(8)
     assert (replica.end_offset, replica.high_watermark) == (8, 8)
+
+
+def test_a_follower_whose_log_is_out_of_service_holds_nothing_back_and_does_not_join():
+    """Whatever it said a moment ago."""
+    replica = leader()
+    assert replica.fetched(2, 0, 0, 0.5) == replica.appended(5, 0.6) == replica.fetched(3, 5, 0, 1.0) == ()
+    assert replica.image_changed(state(isr=(1, 3), partition_epoch=1), 1.0) == ()
+    assert replica.image_changed(state(isr=(1, 3), partition_epoch=2, lost=(2,)), 1.0) == (Committed(5),)
+    assert replica.fetched(2, 5, 0, 2.0) == ()
+    assert replica.image_changed(state(isr=(1, 3), partition_epoch=3), 2.0) == ()
+    assert replica.fetched(2, 5, 0, 3.0) == (ProposeIsr((1, 3, 2), 0, 3),)
 
 
 def test_a_partition_without_a_leader_has_no_role():

@@ -7,6 +7,7 @@ from tests.planted.plant import Plant
 FOLLOWER_LOG = ("tests/log/test_follower_log.py",)
 FAILED_LOGS = ("tests/server/test_failed_logs.py",)
 FULL_DISK = ("tests/server/test_full_disk.py",)
+LOST = ("tests/server/test_lost_replicas.py",)
 REPLICAS = ("tests/server/test_full_disks_of_replicas.py",)
 OLD_CHECKPOINTS = ("tests/server/test_old_checkpoints.py",)
 
@@ -313,5 +314,54 @@ PLANTS = (
         "self._offline_logs.discard(log)",
         "pass",
         ("tests/server/test_unmade_partitions.py",),
+    ),
+    Plant(
+        "a leader whose log is out of service leads on",
+        "server/broker.py",
+        "self.directories.lose(log)",
+        "pass",
+        LOST,
+    ),
+    Plant(
+        "a log that is back stays lost",
+        "server/broker.py",
+        "self.directories.find(log)",
+        "pass",
+        LOST,
+    ),
+    Plant(
+        "a lost replica stays in the ISR",
+        "metadata/directories.py",
+        "if directory_id == LOST_DIRECTORY:\n    _leave(change, image, state, event.broker_id)",
+        "pass",
+        LOST,
+    ),
+    Plant(
+        "the last replica in sync can be lost",
+        "metadata/directories.py",
+        "return directory_id == LOST_DIRECTORY and list(state.isr) == [broker_id]",
+        "return False",
+        LOST,
+    ),
+    Plant(
+        "a replica that is back is not elected",
+        "metadata/partition_changes.py",
+        "image, state, broker_id, self.directories.get(broker_id)",
+        "image, state, broker_id",
+        LOST,
+    ),
+    Plant(
+        "an assignment that is out of date is asked for again",
+        "server/directories.py",
+        "earlier.replicas.pop(key, None)",
+        "pass",
+        LOST,
+    ),
+    Plant(
+        "a follower whose log is out of service holds acknowledgements up",
+        "log/replica.py",
+        "if broker in self._lost:",
+        "if False:",
+        ("tests/log/test_replica.py",),
     ),
 )

@@ -121,7 +121,7 @@ def test_a_leader_that_is_none_any_more_says_so_to_those_who_wait(world, other):
     assert peer.ask(produce("ours", {0: batch(b"x")}, acks=-1), 9) is NOTHING
     state = world.broker.image.topics["ours"].partitions[0]
     moved = type("State", (), {name: getattr(state, name) for name in state.__slots__})
-    moved.leader, moved.leader_epoch = OTHER, state.leader_epoch + 1
+    moved.leader, moved.leader_epoch, moved.lost = OTHER, state.leader_epoch + 1, ()
     world.broker.partitions._adopt(log, moved)
     world.turn()
     assert [code(answer) for answer in peer.answers] == [errors.NOT_LEADER_OR_FOLLOWER]

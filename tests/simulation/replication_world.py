@@ -96,7 +96,17 @@ class ControllerLink:
             return None
         if getattr(event, "token", None) is not None:
             event.token = LinkToken(self, event.token)
-        self.world.later(lambda: self.is_cut or self.world.controller_does(lambda: self.world.controller.submit(event)))
+        incarnation = self.node.incarnation
+
+        def send():
+            if not self.is_cut:
+                self.world.controller_does(lambda: self.world.controller.submit(event))
+            elif type(event) is events.AssignReplicasToDirs and event.replicas:
+                # This one is asked for until it is done, by the same process.
+                if self.node.is_running and self.node.incarnation == incarnation:
+                    self.world.cluster.network.at(self.world.now + 1.0, send)
+
+        self.world.later(send)
         return None
 
     def catch_up(self):
