@@ -381,14 +381,12 @@ class Broker(BrokerParts, RuntimeNode):
         self.directories.report(self.directories.of(log), failure)
         if log.offline.lacks_space:
             self.full_disk.add(log)
-        if not {self.node_id} >= set(log.replica.isr):
-            self.directories.lose(log)
+        self.hand_over(log)
 
     def log_recovered(self, log: PartitionLog) -> None:
         """A log is back in service: those who wait for it go on, and what coordinates by it is loaded again."""
         self._offline_logs.discard(log)
         self.logs.info("server", "partition-online", topic=log.topic, partition=log.partition)
-        self.directories.find(log)
         self.commits.recovered(log)
         self.role_taken(log)
         if self._replication is not None:

@@ -124,8 +124,23 @@ class BrokerParts:
             self._unmade_partitions = UnmadePartitions(self._this)
         return self._unmade_partitions
 
+    def hand_over(self, log: PartitionLog) -> None:
+        """Have another replica lead a partition whose log is out of service until a restart, and nobody wait for this
+        one. A log that lacks space comes back by itself, and others on the same disk lack it, too."""
+        from pykafkad.log.reopening import can_reopen
+
+        if not log.closed and not can_reopen(log) and set(log.replica.isr) - {self._this.node_id}:
+            self._this.directories.name_again(log, is_lost=True)
+
     def role_changed(self, log: PartitionLog, state: PartitionState) -> None:
         """The metadata says something new of a partition; its replica knows that already."""
+        this = self._this
+        is_lost = this.node_id in state.lost
+        if log.offline is None and is_lost:
+            # An older request was late. The log is in service.
+            this.directories.name_again(log, is_lost=False)
+        elif log.offline is not None and not is_lost:
+            self.hand_over(log)
         if self._replication is not None or len(state.replicas) > 1:
             self.replication.role_changed(log, state)
 
@@ -141,6 +156,5 @@ class BrokerParts:
     def replica_gone(self, log: PartitionLog) -> None:
         """The partition is gone from this broker."""
         self._offline_logs.discard(log)
-        self._this.directories.forget(log)
         if self._replication is not None:
             self._replication.forget(log)

@@ -37,8 +37,6 @@ class Directories(RuntimeNode):
     __slots__ = (
         "_by_id",
         "_failing",
-        "_lost",
-        "_naming",
         "_pending",
         "_preferred",
         "_quiet_until",
@@ -75,9 +73,6 @@ class Directories(RuntimeNode):
         self.failed: dict[str, StorageFailure] = {}
         self._preferred: dict[tuple[str, int], str] = {}
         self._pending: dict[tuple[bytes, int], bytes] = {}
-        self._lost: set[PartitionLog] = set()
-        self._naming: dict[tuple[bytes, int], AssignReplicasToDirs | None] = {}
-        """What was asked for last for each replica that was lost at some time."""
         self._unused: list[LogDirectory] = []
         self._by_id: dict[bytes, LogDirectory] = {}
         self._failing: list[tuple[LogDirectory, StorageFailure]] = []
@@ -264,37 +259,15 @@ class Directories(RuntimeNode):
 
     def assign(self, replicas: dict[tuple[bytes, int], bytes]) -> None:
         """Have the metadata name the directories of replicas of this broker: (topic id, partition) to directory id."""
-        event = AssignReplicasToDirs(self._settings.node_id, replicas)
-        self._naming.update(dict.fromkeys(replicas.keys() & self._naming.keys(), event))
-        self.broker.controller.submit(event)
+        self.broker.controller.submit(AssignReplicasToDirs(self._settings.node_id, replicas))
 
-    def lose(self, log: PartitionLog) -> None:
-        """The log is out of service, and others have what it has: soon the metadata names no directory for it, so that
-        another replica leads, and nobody waits for this one. Not with the log's directory: that is told as a whole."""
+    def name_again(self, log: PartitionLog, *, is_lost: bool) -> None:
+        """Soon the metadata names the directory of a replica; none if the replica is lost, so that another one leads.
+        For the metadata directory only: others are told as a whole when they fail."""
         if self.of(log) is self.metadata:
-            self._name_soon(log, LOST_DIRECTORY)
-            self._lost.add(log)
-
-    def find(self, log: PartitionLog) -> None:
-        """The log is back in service."""
-        if log in self._lost:
-            self._lost.discard(log)
-            self._name_soon(log, directory_id(self.metadata))
-
-    def forget(self, log: PartitionLog) -> None:
-        """The replica is gone."""
-        self._lost.discard(log)
-        self._naming.pop((log.topic_id, log.partition), None)
-
-    def _name_soon(self, log: PartitionLog, named: bytes) -> None:
-        key = log.topic_id, log.partition
-        earlier = self._naming.get(key)
-        if earlier is not None:
-            # It must not be asked for once more, after a failure.
-            earlier.replicas.pop(key, None)
-        self._naming[key] = None
-        self._pending[key] = named
-        self._runtime.timers.set((self, _ASSIGN), self._runtime.now)
+            named = LOST_DIRECTORY if is_lost else directory_id(self.metadata)
+            self._pending[log.topic_id, log.partition] = named
+            self._runtime.timers.set((self, _ASSIGN), self._runtime.now)
 
     def settings_changed(self) -> None:
         """`cordoned.log.dirs` may be another: the controller is told soon."""

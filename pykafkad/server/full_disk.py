@@ -121,6 +121,7 @@ class FullDisk:
             # for synced what the kernel has dropped.
             broker.logs.error("storage", "recovery-given-up", topic=log.topic, partition=log.partition, reason=result)
             log.offline = result.copy()
+            broker.hand_over(log)
 
     def _wait(self, log: PartitionLog) -> None:
         self._waiting.pop(log, None)

@@ -9,7 +9,6 @@ import pytest
 from pykafkad.errors import StorageFailure, name
 from pykafkad.log.follower import TruncateTo
 from pykafkad.server import full_disk
-from pykafkad.server.directories import Directories
 from pykafkad.server.full_disk import LOOK_SECONDS
 from tests.handlers.requests import batch, produce
 from tests.server.test_quorum_cluster import QuorumWorld
@@ -115,10 +114,9 @@ def test_a_cut_that_finds_no_space_is_no_end_of_service(world, disk, monkeypatch
 
 
 @pytest.mark.parametrize("is_follower_stopped", [False, True])
-def test_what_was_written_before_the_failed_write_of_a_turn_counts(disk, monkeypatch, is_follower_stopped):
-    """The leader's replica knows its end when the log is back, should it lead on: otherwise a follower that has
-    everything would be ahead of it, and could never come back into the ISR."""
-    monkeypatch.setattr(Directories, "lose", lambda directories, log: None)
+def test_what_was_written_before_the_failed_write_of_a_turn_counts(disk, is_follower_stopped):
+    """The leader's replica knows its end when the log is back: otherwise a follower that has everything would be ahead
+    of it, and could never come back into the ISR."""
     disk.free_bytes *= 2
     world = BrokersWorld(2, disk=disk, default_replication_factor=2, min_insync_replicas=2)
     leader, follower = created(world)

@@ -7,7 +7,7 @@ from pykafkad.handlers import fetch_follower
 from pykafkad.handlers.fetch import Fetch
 from pykafkad.handlers.fetch_follower import note_quiet
 from pykafkad.metadata import events
-from pykafkad.server.directories import Directories
+from pykafkad.server.broker import Broker
 from pykafkad.server.leader_fetcher import LeaderFetcher
 from tests.simulation.replication_clients import Clients
 from tests.simulation.replication_world import World
@@ -168,7 +168,7 @@ def test_a_partition_that_goes_leaves_the_session(counted):
 
 def test_a_log_that_fails_at_the_leader_is_told(counted, monkeypatch):
     """As long as it leads on."""
-    monkeypatch.setattr(Directories, "lose", lambda directories, log: None)
+    monkeypatch.setattr(Broker, "hand_over", lambda broker, log: None)
     world, _, _ = counted
     log = world.log(1, "t", 9)
     log.fail(StorageFailure("write", log.directory, "simulated"))
