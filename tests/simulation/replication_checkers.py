@@ -86,10 +86,11 @@ class Checkers:
             return
         later = [start for each, start in log.epochs.entries if each >= since]
         offset = min([*later, log.written_end_offset])
-        if offset < self.ends.get(place, 0):
+        committed = self.committed.get(place, {})
+        # A follower may have told of more than was seen of its leader, which was killed before the next look.
+        if offset < max((end for _, end, *_ in committed.values()), default=0) or offset < self.ends.get(place, 0):
             self.lost[place] = min(offset, self.lost.get(place, (offset, 0))[0]), since
-            self.ends[place] = offset
-            committed = self.committed[place]
+            self.ends[place] = min(offset, self.ends.get(place, 0))
             self.committed[place] = {base: found for base, found in committed.items() if found[1] <= offset}
         # Also what was acknowledged since the last look, which `ends` does not know.
         self._on_loss(place, offset)
