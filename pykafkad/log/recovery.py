@@ -292,8 +292,8 @@ def _recover(
     """Recover the segments from `first` on; returns the end offset.
 
     A broken segment is truncated and all segments after it are removed. Those after one that has only deleted records,
-    which a power loss may have brought back, stay. `epochs` and `producers` hold the state at the
-    start of the first segment, and are updated to the end of the log.
+    which a power loss may have brought back, stay. `epochs` and `producers` hold the state at the start of the first
+    segment, and are updated to the end of the log.
     """
     end_offset = segments[first].base_offset
     is_dense = "compact" not in settings.cleanup_policy

@@ -222,8 +222,7 @@ class LedSharePartition:
             except ValueError as problem:
                 self.fail(errors.UNKNOWN_SERVER_ERROR, str(problem))
             except errors.StorageFailure as failure:
-                self._share.broker.log_failed(self.log, failure)
-                self.fail(errors.KAFKA_STORAGE_ERROR, None)
+                self._lookup_failed(failure)
         self._share.broker.purgatory.touch(self)
 
     def _first_offset(self) -> int:

@@ -43,10 +43,7 @@ def test_broken_segments_below_the_start_that_come_back_end_no_log(broken):
     log.run_retention(NOW_MS)
     directory.checkpoint()
     append(log, batch(), batch())
-    for path in [path for path in disk.files if path.endswith((".deleted", ".snapshot"))]:
-        kept = disk.files.pop(path)
-        if path.endswith(".deleted"):
-            disk.files[path.removesuffix(".deleted")] = kept
+    come_back(disk)
     disk.files[SEGMENT.format(broken, ".log")].data[70:] = bytes(10)
     for _ in range(2):
         directory, log = restarted(disk)
@@ -78,13 +75,18 @@ def with_a_producer(disk, **of_producer):
     return size_bytes
 
 
-def come_back(disk, broken_offset, size_bytes):
-    """Every deleted segment is there again, one without its end, and no producer snapshot."""
+def come_back(disk):
+    """Every deleted segment is there again, and no producer snapshot."""
     for path in [path for path in disk.files if path.endswith((".deleted", ".snapshot"))]:
         kept = disk.files.pop(path)
         if path.endswith(".deleted"):
             disk.files[path.removesuffix(".deleted")] = kept
-    data = disk.files[SEGMENT.format(broken_offset, ".log")].data
+
+
+def come_back_without_an_end(disk, size_bytes):
+    """The same, and of the segment at 3 only so many bytes are left, before zeros."""
+    come_back(disk)
+    data = disk.files[SEGMENT.format(3, ".log")].data
     data[size_bytes:] = bytes(len(data) - size_bytes)
 
 
@@ -93,7 +95,7 @@ def test_a_transaction_whose_end_is_missing_below_the_start_does_not_hang(is_sho
     """No other marker comes, so that readers of committed records would wait for ever."""
     disk = CrashDisk()
     size_bytes = with_a_producer(disk, is_transactional=True)
-    come_back(disk, 3, size_bytes)
+    come_back_without_an_end(disk, size_bytes)
     if is_short:
         del disk.files[SEGMENT.format(3, ".log")].data[size_bytes:]
     for end_offset in (7, 8):
@@ -105,6 +107,6 @@ def test_a_transaction_whose_end_is_missing_below_the_start_does_not_hang(is_sho
 
 def test_a_producer_whose_last_batch_is_missing_below_the_start_goes_on():
     disk = CrashDisk()
-    come_back(disk, 3, with_a_producer(disk))
+    come_back_without_an_end(disk, with_a_producer(disk))
     _, log = restarted(disk)
     assert append(log, batch(1, 20, producer_id=7, producer_epoch=0, base_sequence=2)) == [7]

@@ -101,7 +101,7 @@ class ControllerLink:
         def send():
             if not self.is_cut:
                 self.world.controller_does(lambda: self.world.controller.submit(event))
-            elif type(event) is events.AssignReplicasToDirs and event.replicas:
+            elif type(event) is events.AssignReplicasToDirs:
                 # This one is asked for until it is done, by the same process.
                 if self.node.is_running and self.node.incarnation == incarnation:
                     self.world.cluster.network.at(self.world.now + 1.0, send)
