@@ -104,6 +104,7 @@ def send_slice_by_sendfile(connected: socket, chunk: FileSlice, size: int) -> in
 
 def send_slice_by_reading(connected: socket, chunk: FileSlice, size: int) -> int:
     """The same where files can't be sent straight."""
+    chunk.check()
     data = chunk.file.pread(min(size, _PIECE_BYTES), chunk.position)
     if not data:
         raise OSError(5, f"log file cut short under a reader: {chunk!r}")

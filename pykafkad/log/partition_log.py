@@ -330,7 +330,7 @@ class PartitionLog(LogFiles):
         if end_offset not in positions:
             # A tailing consumer's next read begins where this one ends.
             segment.remember(end_offset, end_position)
-        return FileSlice(segment.file, start, size)
+        return FileSlice(segment.file, start, size, None, segment)
 
     def _read_sealed(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> FileSlice | None:
         if offset < self.log_start_offset or offset > self.end_offset:

@@ -64,6 +64,7 @@ class Segment:
         "base_offset",
         "bytes_since_index",
         "created_ms",
+        "cuts",
         "directory",
         "disk",
         "file",
@@ -104,6 +105,8 @@ class Segment:
         self.jitter_ms = 0
         self.room_end = 0
         self.positions: dict[int, int] = {}
+        self.cuts = 0
+        """How often records were cut off: slices from before may be about other ones now."""
         self.indexes_written = False
         self.indexes_trusted = True
         # Nearly every segment has none, so all share this one.
@@ -367,6 +370,8 @@ class Segment:
 
     def cut(self, size_bytes: int, end_offset: int) -> None:
         """Forget everything from `size_bytes` and `end_offset` on. The caller truncates the file."""
+        if size_bytes < self.written_size:
+            self.cuts += 1
         self.size = self.written_size = size_bytes
         self.offset_index.truncate(size_bytes)
         self.time_index.truncate(end_offset - self.base_offset)
@@ -420,7 +425,7 @@ class Segment:
         """Whole batches from the position `start` on, up to `max_bytes` and `end_position`; None when none fits."""
         size = end_position - start
         if size <= max_bytes:
-            return FileSlice(self.file, start, size) if size > 0 else None
+            return FileSlice(self.file, start, size, None, self) if size > 0 else None
         if max_bytes > PREFETCH_SIZE_BYTES:
             entry = self.offset_index.last_within(start, start + max_bytes)
             if not self.trusted(entry):
@@ -429,7 +434,7 @@ class Segment:
                 cut = entry[1]
                 # The same reader asks for the batch at the cut next.
                 self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
-                return FileSlice(self.file, start, cut - start)
+                return FileSlice(self.file, start, cut - start, None, self)
         return self._read_within(start, max_bytes, end_position, minimum_one_batch)
 
     def _read_within(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
@@ -447,7 +452,7 @@ class Segment:
                     self.remember(base_offset, start + position)
                 elif minimum_one_batch:
                     self.remember(base_offset + last_delta + 1, start + end)
-                    return FileSlice(self.file, start, end)
+                    return FileSlice(self.file, start, end, None, self)
                 break
             if end <= position:
                 raise StorageFailure(
@@ -456,7 +461,7 @@ class Segment:
             position = end
         if not position:
             return None
-        return FileSlice(self.file, start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None)
+        return FileSlice(self.file, start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None, self)
 
 
 class DormantSegment(Segment):

@@ -1,9 +1,11 @@
-"""Bugs to plant where a checkpoint may say more than a log has, and where a full disk takes logs out of service."""
+"""Bugs to plant where a checkpoint may say more than a log has, where a full disk takes logs out of service, and where
+a log is cut."""
 
 from __future__ import annotations
 
 from tests.planted.plant import Plant
 
+FILE_SLICES = ("tests/log/test_file_slices.py",)
 FOLLOWER_LOG = ("tests/log/test_follower_log.py",)
 FAILED_LOGS = ("tests/server/test_failed_logs.py",)
 FULL_DISK = ("tests/server/test_full_disk.py",)
@@ -293,6 +295,34 @@ PLANTS = (
         "self.unwatch(fileno)",
         "pass",
         ("tests/server/test_reactor.py",),
+    ),
+    Plant(
+        "what stands where records were cut is sent",
+        "log/file_slice.py",
+        "raise LogCut",
+        "return",
+        FILE_SLICES,
+    ),
+    Plant(
+        "the rest of a slice does not know that its log was cut before",
+        "log/file_slice.py",
+        "part._cuts = self._cuts",
+        "pass",
+        FILE_SLICES,
+    ),
+    Plant(
+        "a cut that takes no records refuses slices",
+        "log/segment.py",
+        "if size_bytes < self.written_size:",
+        "if True:",
+        FILE_SLICES,
+    ),
+    Plant(
+        "slices of a small part of a log outlive its cut",
+        "log/segment.py",
+        "return FileSlice(self.file, start, end, None, self)",
+        "return FileSlice(self.file, start, end)",
+        FILE_SLICES,
     ),
     Plant(
         "a log comes back with the high watermark of when its recovery began",

@@ -421,6 +421,7 @@ class Host:
 
     def send_slice(self, connected, chunk, size):
         """A part of a file that may have no descriptor leaves as bytes."""
+        chunk.check()
         return connected.send(chunk.file.pread(size, chunk.position))
 
     def connect(self, host, port):

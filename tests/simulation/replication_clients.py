@@ -7,6 +7,7 @@ import random
 import struct
 
 from pykafkad import errors
+from pykafkad.server.logs import Logs
 from pykafkad.server.peer import Limits, Peer
 from pykafkad.server.reactor import Reactor
 from pykafkad.server.runtime import Runtime
@@ -44,7 +45,9 @@ class Clients:
             disk=MemoryDisk(),
             random=random.Random(world.chance.random()),
             reactor=lambda runtime: Reactor(runtime, host),
+            logs=Logs("error", world.sink),
         )
+        world.client_runtimes.append(runtime)
         runtime.offload, runtime.cpu_offload = (
             EventOffload(world.cluster, runtime),
             EventOffload(world.cluster, runtime),

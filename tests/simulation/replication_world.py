@@ -311,6 +311,7 @@ class World:
         self.sink = Sink(self._write_line, self.cluster.clock)
         self.cluster.network.set_usual_link(Link(delay=0.001, jitter=0.004))
         self.committed = []
+        self.client_runtimes = []
         self._start_controller()
         self.nodes = {node_id: BrokerNode(self, node_id) for node_id in range(1, brokers + 1)}
         for node in self.nodes.values():
@@ -467,4 +468,7 @@ class World:
         return len(data)
 
     def unexpected_errors(self):
-        return sum(node.runtime.metrics.unexpected_errors for node in self.nodes.values() if node.runtime)
+        """Of the brokers, the controller and the clients."""
+        runtimes = [node.runtime for node in self.nodes.values() if node.runtime]
+        runtimes += [self.controller_runtime, *self.client_runtimes]
+        return sum(runtime.metrics.unexpected_errors for runtime in runtimes)

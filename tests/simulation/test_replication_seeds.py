@@ -11,6 +11,7 @@ import pytest
 from pykafkad.handlers import fetch_follower
 from pykafkad.server import pending_partitions
 from tests.seeds import examples, sampled, seed_of_the_code
+from tests.simulation import replication_faults
 from tests.simulation.replication_faults import FAULTS, FaultyWorld
 from tests.simulation.replication_seeds import run, shrink
 from tests.simulation.transaction_history import ABORTED, COMMITTED, UNKNOWN
@@ -122,3 +123,14 @@ def test_a_failure_is_shrunk(monkeypatch):
     _, (_, error) = run([seed], without)
     repeating = f"--first {seed} --seeds 1 --without {','.join(without)}"
     assert error.__notes__ == [f"Repeat it: python -m tests.simulation.replication_seeds {repeating}"]
+
+
+def test_an_answer_that_a_client_does_not_understand_fails_the_run(monkeypatch):
+    """Otherwise its reader would be silent from then on, and find nothing."""
+
+    def not_understood(data, offset=0):
+        raise ValueError("this is no batch")
+
+    monkeypatch.setattr(replication_faults, "records_of", not_understood)
+    _, (_, error) = run([3], FAULTS)
+    assert "this is no batch" in str(error)
