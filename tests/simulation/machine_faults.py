@@ -7,9 +7,13 @@ import errno
 
 def wipe(world):
     """A machine stops, and its disk is replaced by an empty one. Nothing acknowledged may be lost with it: what the
-    others have is on another machine, too, and that stays so until this one has copied everything."""
+    others have is on another machine, too, and that stays so until this one has copied everything. No other one is
+    down meanwhile: the two could be an ISR that is large enough, for which the third leaves it without being eligible,
+    and then nobody leads."""
     node = world.any_running()
-    if node is None or not world.may_lose_power or not world.losses.can_lose(node.node_id):
+    if node is None or not world.may_lose_power or world.losses.are_unknown():
+        return False
+    if not world.losses.can_lose(node.node_id):
         return False
     world.may_lose_power = False
     world.wiped = node

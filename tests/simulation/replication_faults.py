@@ -166,8 +166,13 @@ class FaultyWorld(World):
         self.losses.stopped_uncleanly(node_id, power=power)
 
     def may_stop_uncleanly(self, node):
-        """Whether a machine may be killed: not if it has the last copy of what a replaced disk had."""
-        return self.wiped is None or self.losses.can_lose(node.node_id, beside=self.wiped.node_id)
+        """Whether a machine may be killed: not before the controller knows of a disk that was replaced, and not if it
+        has the last copy of what that had."""
+        if self.wiped is None:
+            return True
+        if self.losses.are_unknown(self.wiped.node_id):
+            return False
+        return self.losses.can_lose(node.node_id, beside=self.wiped.node_id)
 
     def _lost(self, place, offset):
         """Clients need not find again what they know from behind an offset."""

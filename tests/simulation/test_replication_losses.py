@@ -3,6 +3,7 @@
 import pytest
 
 from pykafkad.metadata.partition_changes import RECOVERED, RECOVERING
+from tests.simulation.machine_faults import wipe
 from tests.simulation.replication_checkers import Violation
 from tests.simulation.replication_faults import FAULTS, FaultyWorld
 
@@ -34,6 +35,21 @@ def unsynced_power_loss(world, node):
     world.chance, chance = Nothing(), world.chance
     node.kill(power=True)
     world.chance = chance
+
+
+def test_no_other_machine_is_down_when_a_disk_is_replaced(world):
+    """Nor is one killed until the controller knows of it."""
+    first, *_ = world.nodes.values()
+    first.kill()
+    assert not wipe(world)
+    first.start()
+    world.run(8.0, holds=world.is_settled)
+    assert wipe(world)
+    others = [each for each in world.nodes.values() if each is not world.wiped]
+    assert not any(world.may_stop_uncleanly(each) for each in others)
+    world.run(8.0, holds=lambda: world.wiped.is_running)
+    world.run(8.0, holds=world.is_settled)
+    assert any(world.may_stop_uncleanly(each) for each in others)
 
 
 @pytest.mark.long
