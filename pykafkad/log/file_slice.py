@@ -1,8 +1,9 @@
 """A range of bytes in a log file, as a Fetch response carries it: the file, position and length, not the bytes.
 
-They are read when the peer takes them, which may be late. If the log was cut meanwhile, as that of a leader which
-follows another one now, other records may stand there, or parts of them. Then the slice is refused with `LogCut`
-and its connection ends: the client asks again. Kafka sends what stands there."""
+They are read when the peer takes them, which may be late. If they were cut off meanwhile, as in the log of a leader
+which follows another one now, other records may stand there, or parts of them. Then the slice is refused with `LogCut`
+and its connection ends: the client asks again. Kafka sends what stands there. What the system was given before the cut,
+and has not sent, it may still read from the file, as with Kafka."""
 
 from __future__ import annotations
 
@@ -11,35 +12,55 @@ import errno
 from pykafkad.disk import File
 from pykafkad.errors import StorageFailure
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pykafkad.log.segment import Segment
+MAX_CUTS = 16
+"""The last cuts of a file whose positions are known. A slice from before them is refused, wherever it lies."""
 
 
 class LogCut(OSError):
-    """The records of a slice were removed from its file, or may have been."""
+    """The records of a slice were cut off."""
 
     def __init__(self) -> None:
         super().__init__(errno.ESTALE, "the log was cut while its records were sent")
+
+
+class Cuts:
+    """Where records at the end of a file were cut off, since somebody has a slice of it."""
+
+    __slots__ = ("_positions", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._positions: tuple[int, ...] = ()
+
+    def add(self, position: int) -> None:
+        """The file ended here, and may grow again."""
+        self.count += 1
+        self._positions = (*self._positions, position)[-MAX_CUTS:]
+
+    def lowest_since(self, count: int) -> int:
+        """The lowest position of the cuts after the first `count` ones, of which there are some."""
+        later = self.count - count
+        return min(self._positions[-later:]) if later <= MAX_CUTS else 0
 
 
 class FileSlice:
     """`size_bytes` bytes of whole batches in a file, from `position` on.
 
     `chunk_size` is the length that the encoder writes. `file` keeps the descriptor open even if the segment is deleted
-    meanwhile. A small slice may carry its bytes already. One of a `segment` that was cut since cannot be read."""
+    meanwhile. A small slice may carry its bytes already. Any other one cannot be read, nor sent, when `cuts` tell that
+    bytes of it were cut off."""
 
-    __slots__ = ("_cuts", "_data", "_segment", "chunk_size", "file", "position")
+    __slots__ = ("_count", "_cuts", "_data", "chunk_size", "file", "position")
 
     def __init__(
-        self, file: File, position: int, size_bytes: int, data: bytes | None = None, segment: Segment | None = None
+        self, file: File, position: int, size_bytes: int, data: bytes | None = None, cuts: Cuts | None = None
     ) -> None:
         self.file = file
         self.position = position
         self.chunk_size = size_bytes
         self._data = data
-        self._segment = segment
-        self._cuts = segment.cuts if segment is not None else 0
+        self._cuts = cuts
+        self._count = cuts.count if cuts is not None else 0
 
     @property
     def size_bytes(self) -> int:
@@ -55,7 +76,8 @@ class FileSlice:
 
     def check(self) -> None:
         """Raise `LogCut` if other records may stand there by now."""
-        if self._segment is not None and self._cuts != self._segment.cuts:
+        cuts, count = self._cuts, self._count
+        if cuts is not None and cuts.count != count and cuts.lowest_since(count) < self.position + self.chunk_size:
             raise LogCut
 
     def after(self, sent_bytes: int) -> FileSlice:
@@ -67,8 +89,8 @@ class FileSlice:
         return self._part(self.position, min(size_bytes, self.chunk_size))
 
     def _part(self, position: int, size_bytes: int) -> FileSlice:
-        part = FileSlice(self.file, position, size_bytes, segment=self._segment)
-        part._cuts = self._cuts
+        part = FileSlice(self.file, position, size_bytes, None, self._cuts)
+        part._count = self._count
         return part
 
     def pread(self) -> bytes:

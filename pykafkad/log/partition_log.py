@@ -16,7 +16,6 @@ from collections import namedtuple
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError, StorageFailure
-from pykafkad.log.file_slice import FileSlice
 from pykafkad.log.log_files import GATHER_SIZE_BYTES, LOADED_SLOTS, LogFiles
 from pykafkad.log.producers import ProducerEntry, check_sequence, check_waiting
 from pykafkad.log.segment import Segment
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.log.append_rules import Checked, Writable
+    from pykafkad.log.file_slice import FileSlice
     from pykafkad.log.producers import Verification
     from pykafkad.log.recovery import Checkpointed, Loaded
     from pykafkad.log.replica import Replica
@@ -330,7 +330,7 @@ class PartitionLog(LogFiles):
         if end_offset not in positions:
             # A tailing consumer's next read begins where this one ends.
             segment.remember(end_offset, end_position)
-        return FileSlice(segment.file, start, size, None, segment)
+        return segment.slice(start, size)
 
     def _read_sealed(self, offset: int, max_bytes: int, end_offset: int, minimum_one_batch: bool) -> FileSlice | None:
         if offset < self.log_start_offset or offset > self.end_offset:

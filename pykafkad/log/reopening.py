@@ -86,8 +86,12 @@ class ReopenJob:
             if log.is_loaded:
                 # Followers may have fetched meanwhile, which commits.
                 known = known._replace(high_watermark=log.high_watermark)
+                cuts = {segment.base_offset: segment.cuts for segment in log.segments}
                 for segment in log.segments:
                     segment.drop_file()
+                for segment in self._loaded.segments:
+                    # Slices of the same file may still be sent.
+                    segment.cuts = cuts.get(segment.base_offset)
             log.load(known, self._loaded)
             self._offsets.cut_made(log, self._fresh)
         log.update_settings(log.settings)

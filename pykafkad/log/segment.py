@@ -18,7 +18,7 @@ from pykafkad.log.file_names import (
     TXN_INDEX_SUFFIX,
     file_prefix,
 )
-from pykafkad.log.file_slice import FileSlice
+from pykafkad.log.file_slice import Cuts, FileSlice
 from pykafkad.log.offset_index import ENTRY_SIZE_BYTES, OffsetIndex
 from pykafkad.log.time_index import ENTRY_SIZE_BYTES as TIME_ENTRY_SIZE_BYTES, TimeIndex
 from pykafkad.wire.batch import HEADER_SIZE_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, BatchHeader, parse_header
@@ -105,8 +105,8 @@ class Segment:
         self.jitter_ms = 0
         self.room_end = 0
         self.positions: dict[int, int] = {}
-        self.cuts = 0
-        """How often records were cut off: slices from before may be about other ones now."""
+        self.cuts: Cuts | None = None
+        """Known from the first slice on."""
         self.indexes_written = False
         self.indexes_trusted = True
         # Nearly every segment has none, so all share this one.
@@ -370,8 +370,8 @@ class Segment:
 
     def cut(self, size_bytes: int, end_offset: int) -> None:
         """Forget everything from `size_bytes` and `end_offset` on. The caller truncates the file."""
-        if size_bytes < self.written_size:
-            self.cuts += 1
+        if self.cuts is not None:
+            self.cuts.add(size_bytes)
         self.size = self.written_size = size_bytes
         self.offset_index.truncate(size_bytes)
         self.time_index.truncate(end_offset - self.base_offset)
@@ -425,7 +425,7 @@ class Segment:
         """Whole batches from the position `start` on, up to `max_bytes` and `end_position`; None when none fits."""
         size = end_position - start
         if size <= max_bytes:
-            return FileSlice(self.file, start, size, None, self) if size > 0 else None
+            return self.slice(start, size) if size > 0 else None
         if max_bytes > PREFETCH_SIZE_BYTES:
             entry = self.offset_index.last_within(start, start + max_bytes)
             if not self.trusted(entry):
@@ -434,8 +434,15 @@ class Segment:
                 cut = entry[1]
                 # The same reader asks for the batch at the cut next.
                 self.remember(int.from_bytes(self.file.pread(8, cut), "big"), cut)
-                return FileSlice(self.file, start, cut - start, None, self)
+                return self.slice(start, cut - start)
         return self._read_within(start, max_bytes, end_position, minimum_one_batch)
+
+    def slice(self, position: int, size_bytes: int, data: bytes | None = None) -> FileSlice:
+        """A part of the file, which knows when the file is cut. `data` are its bytes, if they are known."""
+        cuts = self.cuts
+        if cuts is None:
+            cuts = self.cuts = Cuts()
+        return FileSlice(self.file, position, size_bytes, data, cuts)
 
     def _read_within(self, start: int, max_bytes: int, end_position: int, minimum_one_batch: bool) -> FileSlice | None:
         # No index entry lies in this range, so the end of the last whole batch is found by reading the headers.
@@ -452,7 +459,7 @@ class Segment:
                     self.remember(base_offset, start + position)
                 elif minimum_one_batch:
                     self.remember(base_offset + last_delta + 1, start + end)
-                    return FileSlice(self.file, start, end, None, self)
+                    return self.slice(start, end)
                 break
             if end <= position:
                 raise StorageFailure(
@@ -461,7 +468,7 @@ class Segment:
             position = end
         if not position:
             return None
-        return FileSlice(self.file, start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None, self)
+        return self.slice(start, position, data[:position] if position <= PREFETCH_SIZE_BYTES else None)
 
 
 class DormantSegment(Segment):

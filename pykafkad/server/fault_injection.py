@@ -12,8 +12,9 @@ from __future__ import annotations
 from struct import Struct, error as StructError
 
 from pykafkad import errors
-from pykafkad.errors import ProtocolError
+from pykafkad.errors import ProtocolError, StorageFailure
 from pykafkad.handlers import table
+from pykafkad.log.file_slice import LogCut
 from pykafkad.server import refused_parts
 from pykafkad.server.dispatch import Dispatcher, ServedContext
 from pykafkad.server.session import READY
@@ -319,7 +320,10 @@ class FaultDispatcher(Dispatcher):
             for log, _ in context.unwritten or ():
                 # Also what nobody is told of is written.
                 self._commits.mark(log)
-            plan(connection, context, message, chunks)
+            try:
+                plan(connection, context, message, chunks)
+            except (StorageFailure, LogCut) as failure:
+                connection.close(f"its answer could not be read: {failure}")
 
 
 def _bytes(chunk: Any) -> bytes:

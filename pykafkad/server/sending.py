@@ -32,7 +32,7 @@ def send_many(sock: socket.socket, outbox: list[Chunk], send_slice: SendSlice) -
     share is full.
 
     What has left is taken from `outbox`. Returns how many bytes left as slices. Raises BlockingIOError or OSError as
-    the socket does, and StorageFailure for a slice that can't be read."""
+    the socket does, StorageFailure for a slice that can't be read, and LogCut (an OSError) for one that was cut off."""
     share = _SLICES_PER_FLUSH_BYTES
     index = 0
     try:

@@ -377,7 +377,7 @@ def reason(error: ssl.SSLError) -> str:
 
 def _taken(outbox: list[Chunk]) -> tuple[bytes | bytearray | memoryview, int]:
     """Take the next piece to be encrypted from the front of the outbox, with slices of files read; and how much of it
-    came from files. Raises StorageFailure."""
+    came from files. Raises StorageFailure, and LogCut for what was cut off."""
     pieces: list[bytes | bytearray | memoryview] = []
     room = _PIECE_BYTES
     from_files = 0

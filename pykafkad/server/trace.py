@@ -15,6 +15,7 @@ from struct import Struct
 
 from pykafkad.errors import StorageFailure
 from pykafkad.handlers import table
+from pykafkad.log.file_slice import LogCut
 from pykafkad.server import trace_secrets
 from pykafkad.server.exchanges import Exchange, OpenExchange, as_exchange, kept_bytes
 from pykafkad.server.fault_injection import EXEMPT_CLIENT_ID
@@ -420,6 +421,6 @@ def _start_of(chunks: list[Chunk], limit: int | None) -> tuple[bytes, int]:
             continue
         try:
             parts.append(each.up_to(left).pread())
-        except StorageFailure:
+        except (StorageFailure, LogCut):
             limit = 0
     return b"".join(parts), size

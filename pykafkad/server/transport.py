@@ -65,7 +65,8 @@ class PlainTransport:
 
     def flush(self, outbox: list[Chunk]) -> int:
         """Send what the peer takes and remove it from `outbox`; the bytes that left straight from files. Raises
-        BlockingIOError or OSError as the socket does, and StorageFailure for a slice that can't be read."""
+        BlockingIOError or OSError as the socket does, LogCut (an OSError) for a slice that was cut off, and
+        StorageFailure for one that can't be read."""
         data = outbox[0]
         if len(outbox) > 1 or type(data) not in _BUFFERS:
             return send_many(self.socket, outbox, self.reactor.network.send_slice)

@@ -1,12 +1,10 @@
 """A log is cut while an answer with its records waits for the peer: the connection ends, and the client asks again."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from pykafkad import platform_calls
 from pykafkad.disk import Disk
-from pykafkad.log.file_slice import FileSlice, LogCut
+from pykafkad.log.file_slice import Cuts, FileSlice, LogCut
 from tests.server.echo import EchoNode, connect, frame, received, turns_until
 from tests.server.tls_client import Client, endpoint
 
@@ -23,29 +21,29 @@ def node():
 
 
 @pytest.fixture
-def segment():
-    return SimpleNamespace(cuts=0)
+def cuts():
+    return Cuts()
 
 
 @pytest.fixture
-def new_slice(tmp_path, segment):
+def new_slice(tmp_path, cuts):
     def make(size_bytes):
         file = Disk().open(str(tmp_path / "log"), create=True)
         file.pwrite(b"o" * size_bytes, 0)
-        return FileSlice(file, 0, size_bytes, None, segment)
+        return FileSlice(file, 0, size_bytes, None, cuts)
 
     return make
 
 
 @pytest.mark.parametrize("size_bytes", [5000, LARGE])
-def test_nothing_of_what_replaced_the_records_is_sent(node, new_slice, segment, size_bytes):
+def test_nothing_of_what_replaced_the_records_is_sent(node, new_slice, cuts, size_bytes):
     found, first = new_slice(size_bytes), b"f" * LARGE
     node.listen(send_buffer_bytes=1 << 18)
     node.answer = lambda connection, payload: [first, found]
     client = connect(node)
     client.sendall(frame(b"1"))
     turns_until(node, lambda: node.connections and node.connections[0].outbox)
-    segment.cuts += 1
+    cuts.add(0)
     found.file.pwrite(b"n" * size_bytes, 0)
     begin = received(node, client, LARGE + size_bytes)
     assert begin == first[: len(begin)]
@@ -54,21 +52,21 @@ def test_nothing_of_what_replaced_the_records_is_sent(node, new_slice, segment, 
     client.close()
 
 
-def test_over_tls_too(node, new_slice, segment):
+def test_over_tls_too(node, new_slice, cuts):
     found = new_slice(LARGE)
     node.listen(tls=endpoint(), send_buffer_bytes=4096)
     node.answer = lambda connection, payload: [found]
     client = Client(node).open()
     client.put(frame(b"1"))
     client.until(lambda: client.received)
-    segment.cuts += 1
+    cuts.add(0)
     client.until(lambda: node.lost)
     assert node.lost[0][1] == REASON and 0 < len(client.received) < LARGE
     client.close()
 
 
-def test_what_is_sent_by_reading_is_checked_first(new_slice, segment):
+def test_what_is_sent_by_reading_is_checked_first(new_slice, cuts):
     found = new_slice(100)
-    segment.cuts += 1
+    cuts.add(0)
     with pytest.raises(LogCut):
         platform_calls.send_slice_by_reading(None, found, 100)

@@ -11,12 +11,12 @@ def wipe(world):
     down meanwhile: the two could be an ISR that is large enough, for which the third leaves it without being eligible,
     and then nobody leads."""
     node = world.any_running()
-    if node is None or not world.may_lose_power or world.losses.are_unknown():
+    if node is None or not world.may_lose_power or world.losses.unknown():
         return False
     if not world.losses.can_lose(node.node_id):
         return False
     world.may_lose_power = False
-    world.wiped = node
+    world.wiped, world.is_wipe_known = node, False
     node.kill(wiped=True)
     world.later_start(node, world.chance.choice([0.1, 1.0, 5.0]) * world.chance.random())
     return True

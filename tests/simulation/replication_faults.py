@@ -46,6 +46,8 @@ class FaultyWorld(World):
     losses = metadata = transactions = None
     wiped = None
     """The machine whose disk was replaced."""
+    is_wipe_known = False
+    """Whether the controller has heard of that."""
     is_rolling = False
     """Whether the brokers are being restarted one after the other."""
 
@@ -170,9 +172,8 @@ class FaultyWorld(World):
         has the last copy of what that had."""
         if self.wiped is None:
             return True
-        if self.losses.are_unknown(self.wiped.node_id):
-            return False
-        return self.losses.can_lose(node.node_id, beside=self.wiped.node_id)
+        self.is_wipe_known = self.is_wipe_known or self.wiped.node_id not in self.losses.unknown()
+        return self.is_wipe_known and self.losses.can_lose(node.node_id, beside=self.wiped.node_id)
 
     def _lost(self, place, offset):
         """Clients need not find again what they know from behind an offset."""

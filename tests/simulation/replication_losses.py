@@ -92,10 +92,10 @@ class Losses:
         for known in self._known.values():
             self._stopped(known, node_id)
 
-    def are_unknown(self, node_id=None):
-        """Whether a broker, or this one, has stopped uncleanly and has not registered since: it may still be in ISRs,
-        and others may leave them as if it had everything."""
-        return bool(self._down) if node_id is None else node_id in self._down
+    def unknown(self):
+        """The brokers that stopped uncleanly and have not registered since. They may still be in ISRs, and others may
+        leave those as if they had everything."""
+        return set(self._down)
 
     def can_lose(self, node_id, beside=None):
         """Whether others have everything that a broker has, should it stop uncleanly. With `beside` only what that
