@@ -1,10 +1,15 @@
 """A log is cut while an answer with its records waits for the peer: the connection ends, and the client asks again."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from pykafkad import platform_calls
 from pykafkad.disk import Disk
+from pykafkad.errors import StorageFailure
 from pykafkad.log.file_slice import Cuts, FileSlice, LogCut
+from pykafkad.server import trace
+from pykafkad.server.fault_injection import FaultDispatcher
 from tests.server.echo import EchoNode, connect, frame, received, turns_until
 from tests.server.tls_client import Client, endpoint
 
@@ -70,3 +75,21 @@ def test_what_is_sent_by_reading_is_checked_first(new_slice, cuts):
     cuts.add(0)
     with pytest.raises(LogCut):
         platform_calls.send_slice_by_reading(None, found, 100)
+
+
+def test_a_trace_has_what_came_before_it(new_slice, cuts):
+    found = new_slice(100)
+    cuts.add(0)
+    assert trace._start_of([b"head", found, b"tail"], None) == (b"head", 108)
+
+
+@pytest.mark.parametrize("failure", [LogCut(), StorageFailure("read", "/log", "no")])
+def test_a_fault_that_reads_the_answer_ends_the_connection(failure):
+    def plan(*_):
+        raise failure
+
+    connection, dispatcher = Mock(id=7), object.__new__(FaultDispatcher)
+    dispatcher._plans = {7: plan}
+    dispatcher._put(connection, Mock(unwritten=None), None, None)
+    ((reason,), _) = connection.close.call_args
+    assert reason.startswith("its answer could not be read: ")
