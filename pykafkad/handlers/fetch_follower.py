@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Rows = Iterable[tuple[FetchPartition, messages.FetchResponse.PartitionData]]
 
 
-AT_ONCE = 256
+AT_ONCE = 128
 """Partitions that one Fetch within a session looks at in full."""
 
 SOON_MS = 50

@@ -19,10 +19,10 @@ PER_TURN = 16
 BUDGET_SECONDS = 0.003
 """A slow disk gets less than `PER_TURN` done in a turn."""
 
-ROLES_AT_ONCE = 128
+ROLES_AT_ONCE = 64
 """Partitions with a log whose new state one change of the metadata adopts before it returns."""
 
-ROLES_PER_TURN = 256
+ROLES_PER_TURN = 128
 
 _GO_ON = "go on with partitions"
 

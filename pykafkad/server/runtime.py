@@ -83,9 +83,9 @@ class Runtime:
         self.timers = Timers()
         self.waits_per_turn = 500
         """So many delayed operations a broker tries or answers in one turn: they take 50 ms at most."""
-        self.loads_per_turn = 200
-        """At most so many logs of followers are opened in one turn, and the others in the next turns. These take 10 to
-        20 ms."""
+        self.loads_per_turn = 100
+        """At most so many logs of followers are opened in one turn, and the others in the next turns. These take 5 to
+        10 ms."""
         self._loads = self._loads_turn = 0
         self.turns = 0
         """How many turns have begun. A node may be asked to end one turn several times, as answers lead to requests."""
