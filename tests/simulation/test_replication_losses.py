@@ -37,6 +37,7 @@ def unsynced_power_loss(world, node):
     world.chance = chance
 
 
+@pytest.mark.long
 def test_no_other_machine_is_down_when_a_disk_is_replaced(world):
     """Nor is one killed until the controller knows of it."""
     first, *_ = world.nodes.values()

@@ -125,6 +125,7 @@ def test_a_failure_is_shrunk(monkeypatch):
     assert error.__notes__ == [f"Repeat it: python -m tests.simulation.replication_seeds {repeating}"]
 
 
+@pytest.mark.long
 def test_an_answer_that_a_client_does_not_understand_fails_the_run(monkeypatch):
     """Otherwise its reader would be silent from then on, and find nothing."""
 
