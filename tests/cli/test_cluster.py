@@ -169,6 +169,7 @@ def test_elect(brokers: Broker, run: Run) -> None:
     assert run("elect", "orders:2", "--unclean")[0].endswith("orders\t2\tnot needed\n")
 
 
+@pytest.mark.long
 def test_drain(brokers: Broker, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """What is on the broker goes elsewhere, and nothing new comes; a second one cannot go."""
     before = replicas(run)

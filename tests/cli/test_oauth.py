@@ -62,6 +62,7 @@ class Served:
             client.close()
 
 
+@pytest.mark.long
 def test_clients_log_in_and_nothing_shows_their_secrets(tmp_path: Path) -> None:
     """With tokens of the end point that the readiness line and the ready file name; the log at its most detailed holds
     neither secrets nor tokens. Users of --user log in beside them."""

@@ -54,6 +54,7 @@ def rest(process: subprocess.Popen[str]) -> str:
         pytest.param(signal.SIGHUP, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_a_signal_ends_all_processes(number: signal.Signals) -> None:
     process = started(LONG, "usual")
     process.send_signal(number)

@@ -99,6 +99,7 @@ def metadata(address: str) -> Any:
         client.close()
 
 
+@pytest.mark.long
 def test_brokers_as_processes(started: Any, tmp_path: Path) -> None:
     """All of them know all and the topics as soon as the line is there. A stop is clean, and the same directories can
     be served again."""

@@ -75,6 +75,7 @@ def test_every_file_is_served_and_none_asks_for_another_place():
         assert each.suffix != ".html" or not re.search(r"<style|style=|onclick|<script(?! type=\"module\" src)", text)
 
 
+@pytest.mark.long
 def test_lists_are_told_whole_and_then_as_they_change(api, broker):
     """What is new, what is different, what is gone."""
     with Stream(api, "of=topics,counts") as stream:

@@ -294,6 +294,7 @@ def test_served_brokers_have_it_too(tmp_path, options):
     "options",
     [pytest.param((), id="one-controller"), pytest.param(("--controllers", "3"), id="three", marks=pytest.mark.long)],
 )
+@pytest.mark.long
 def test_served_brokers_go_back_to_a_snapshot(options):
     """All of them; calls find those that serve next."""
     with Served("--topic", "orders:6", "--set", "default.replication.factor=3", *options) as served:

@@ -66,6 +66,7 @@ def write(broker, *texts, topic="orders"):
         broker.produce(topic, NewRecord(text, partition=number % 6))
 
 
+@pytest.mark.long
 def test_everything_goes_back_at_every_broker(broker):
     """Records of all leaders, groups, topics and settings; afterwards all replicas are in sync and take records."""
     write(broker, *"abcdefghijkl")

@@ -69,6 +69,7 @@ def test_without_a_majority_nothing_is_decided(broker):
     broker.create_topic("more")
 
 
+@pytest.mark.long
 def test_brokers_stop_die_and_come_back(broker):
     before = leaders(broker)
     broker.stop_broker(2)

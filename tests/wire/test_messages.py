@@ -26,6 +26,7 @@ SOME_NAMES = seeds.sampled(NAMES, 5)
 
 
 @in_turn("name", NAMES)
+@pytest.mark.long
 def test_every_version_round_trips(name):
     """Values stay the same through encoding and decoding, also with bytes around them.
 
