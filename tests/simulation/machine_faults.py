@@ -18,6 +18,7 @@ def wipe(world):
     world.may_lose_power = False
     world.wiped, world.is_wipe_known = node, False
     node.kill(wiped=True)
+    world.losses.disk_replaced(node.node_id)
     world.later_start(node, world.chance.choice([0.1, 1.0, 5.0]) * world.chance.random())
     return True
 
@@ -72,9 +73,10 @@ def drift(world):
 
 def disk_fails(world):
     """A write or a sync of a machine fails once. Its log is out of service from then on, and the others go on; a while
-    later the process is killed, and starts on a disk that works and has what was written."""
+    later the process is killed, and starts on a disk that works and has what was written. A machine that may not be
+    killed does not fail: nobody would lead what it alone has."""
     node = world.any_running()
-    if node is None or node in world.failing:
+    if node is None or node in world.failing or not world.may_stop_uncleanly(node):
         return False
     chance, disk, incarnation = world.chance, node.disk, node.incarnation
     error = chance.choice([errno.EIO, errno.ENOSPC])

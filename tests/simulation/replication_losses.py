@@ -30,6 +30,8 @@ class _Known:
         """Those that stopped uncleanly, and did not join the ISR since."""
         self.without_power = set()
         """Those of them that lost power."""
+        self.replaced = set()
+        """Those with an empty disk in place of theirs, until they join the ISR."""
         self.elected = None
         """(leader epoch, whether it may have lost something) of elections without a holder that nobody has seen yet."""
 
@@ -66,6 +68,8 @@ class Losses:
             if joined in self._down:
                 # It was proposed while it lived.
                 self._stopped(known, joined)
+            else:
+                known.replaced.discard(joined)
         known.isr = set(state.isr)
         if len(known.isr) >= MIN_ISR:
             known.holders = known.isr - known.unclean
@@ -97,14 +101,22 @@ class Losses:
         leave those as if they had everything."""
         return set(self._down)
 
+    def disk_replaced(self, node_id):
+        """A broker that was killed has an empty disk from now on."""
+        for place, known in self._known.items():
+            if node_id in self.world.state(*place).replicas:
+                known.replaced.add(node_id)
+
     def can_lose(self, node_id, beside=None):
-        """Whether others have everything that a broker has, should it stop uncleanly. With `beside` only what that
-        broker has a replica of counts, and does not have as a whole."""
+        """Whether others have everything that a broker has, should it stop uncleanly. With `beside`, a broker whose
+        disk was replaced, only what this one has not copied yet counts. A machine that fails is no other: a log that
+        is out of service there leads nothing until the machine is killed, which it cannot be as the last one."""
+        failing = {each.node_id for each in self.world.failing}
         for place, known in self._known.items():
             replicas = self.world.state(*place).replicas
-            if node_id not in replicas or (beside is not None and (beside not in replicas or beside in known.holders)):
+            if node_id not in replicas or (beside is not None and beside not in known.replaced.intersection(replicas)):
                 continue
-            if not known.holders - {node_id}:
+            if not known.holders - failing - {node_id}:
                 return False
         return True
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pykafkad.metadata.partition_changes import RECOVERED, RECOVERING
-from tests.simulation.machine_faults import wipe
+from tests.simulation.machine_faults import disk_fails, wipe
 from tests.simulation.replication_checkers import Violation
 from tests.simulation.replication_faults import FAULTS, FaultyWorld
 
@@ -51,6 +51,32 @@ def test_no_other_machine_is_down_when_a_disk_is_replaced(world):
     world.run(8.0, holds=lambda: world.wiped.is_running)
     world.run(8.0, holds=world.is_settled)
     assert any(world.may_stop_uncleanly(each) for each in others)
+
+
+@pytest.mark.long
+def test_a_replaced_disk_is_like_the_others_once_it_has_everything(world):
+    """Until then the last machine that has what it lacks is not killed, nor does its disk fail."""
+    assert wipe(world)
+    others = [each for each in world.nodes.values() if each is not world.wiped]
+
+    def may_be_killed():
+        return [world.losses.can_lose(each.node_id, beside=world.wiped.node_id) for each in others]
+
+    assert not all(may_be_killed())
+    for _ in range(10):
+        disk_fails(world)
+    assert not world.failing
+    world.run(8.0, holds=lambda: world.wiped.is_running)
+    world.run(8.0, holds=world.is_settled)
+    world.wiped.kill()
+    assert all(may_be_killed())
+
+
+def test_a_machine_that_fails_is_no_other_that_has_everything(world):
+    """A log that is out of service there leads nothing until the machine is killed."""
+    assert world.losses.can_lose(2)
+    world.failing.add(world.nodes[3])
+    assert not world.losses.can_lose(2)
 
 
 @pytest.mark.long
