@@ -46,14 +46,7 @@ def rest(process: subprocess.Popen[str]) -> str:
     return process.communicate(timeout=LONG)[0]
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        pytest.param(signal.SIGINT, marks=pytest.mark.long),
-        pytest.param(signal.SIGHUP, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.long
 def test_a_signal_ends_all_processes(number: signal.Signals) -> None:
     process = started(LONG, "usual")

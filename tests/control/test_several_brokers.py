@@ -290,10 +290,7 @@ def test_served_brokers_have_it_too(tmp_path, options):
     assert [each["client_id"] for each in traced] == ([] if "--user" in options else ["someone"] * 3)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param((), id="one-controller"), pytest.param(("--controllers", "3"), id="three", marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize("options", [(), ("--controllers", "3")], ids=["one-controller", "three"])
 @pytest.mark.long
 def test_served_brokers_go_back_to_a_snapshot(options):
     """All of them; calls find those that serve next."""

@@ -164,7 +164,7 @@ def log_in(broker, address, password):
         login.try_login(connected, address, user)
 
 
-@pytest.mark.parametrize("own_process", [False, pytest.param(True, marks=pytest.mark.long)], ids=["thread", "process"])
+@pytest.mark.parametrize("own_process", [False, True], ids=["thread", "process"])
 @pytest.mark.long
 def test_all_of_them_ask_for_tls_and_a_login(own_process):
     """The test's own calls need none, and the brokers replicate all the same, also after a restart."""
