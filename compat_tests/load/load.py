@@ -111,6 +111,15 @@ class Load:
                 # librdkafka asks again when the first answer is late.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
+        # A Kafka whose log of a partition is not made yet can lose the first batches of a producer: the producer then
+        # goes on with a sequence above 0, which the new log takes as it comes.
+        until(
+            "every leader has its log",
+            lambda: [
+                end_offsets(self.admin, topic, count, IsolationLevel.READ_UNCOMMITTED)
+                for topic, count in counts.items()
+            ],
+        )
 
     def goes_on(self) -> None:
         """Wait until every client has done something new: each writer, each member, and a transaction that is copied

@@ -22,6 +22,14 @@ FLEXIBLE_FROM = frames.flexible_versions()
 CLOSED = "connection closed"
 RETRIABLE_AT_START = (3, 5, 14, 15, 16)
 GROUP_RESOURCE = 32
+# Group coordinators learn of a change of topics a moment after their broker shows it, so `Exchange` waits for them
+# between a request of the first kind and one of the second.
+CHANGES_TOPICS = frozenset({"CreateTopics", "CreatePartitions", "DeleteTopics"})
+LOOKS_AT_TOPICS_OF_COORDINATORS = frozenset({
+    "ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "StreamsGroupHeartbeat", "StreamsGroupDescribe",
+    "ShareGroupHeartbeat", "ShareGroupDescribe", "AlterShareGroupOffsets", "DescribeShareGroupOffsets",
+    "DeleteShareGroupOffsets",
+})  # fmt: skip
 # The versions that a release answers, by API, while scenarios run beside another release than 4.3.1.
 OFFERED: ContextVar[Mapping[str, range] | None] = ContextVar("OFFERED", default=None)
 
@@ -149,6 +157,7 @@ class Exchange:
         self.prefix = f"{scenario}-{uuid.uuid4().hex[:6]}"
         self._connections: list[Connection] = []
         self._main = self.connect()
+        self._coordinators_are_behind = False
 
     def connect(self, address: str = "") -> Connection:
         """One more connection, closed at the end of the scenario; it comes from `address`, if that is given."""
@@ -189,6 +198,11 @@ class Exchange:
         offered = OFFERED.get()
         if offered is not None and version not in offered[api]:
             raise NotOffered(f"{api} v{version}")
+        if api in CHANGES_TOPICS:
+            self._coordinators_are_behind = True
+        elif self._coordinators_are_behind and api in LOOKS_AT_TOPICS_OF_COORDINATORS:
+            self.in_effect()
+            self._coordinators_are_behind = False
         self.asked.append((api, version))
         connection.send(api, version, request(api, version, **fields))
         answer = connection.receive()
